@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# CGSHIM_CUDA
+# -----------
+# Find the CUDA Toolkit: --with-cuda=DIR, else CUDA_HOME, else the nvcc on
+# PATH, else /usr/local/cuda. Sets CUDA_DIR, CUDA_CPPFLAGS and NVCC (may be
+# empty).
+AC_DEFUN([CGSHIM_CUDA], [
+AC_ARG_WITH([cuda],
+    [AS_HELP_STRING([--with-cuda=DIR], [CUDA Toolkit to build with])],
+    [AS_IF([test "x$withval" = xyes || test "x$withval" = xno],
+        [AC_MSG_ERROR([--with-cuda takes the folder of a CUDA Toolkit])])
+    CUDA_DIR=$withval], [CUDA_DIR=])
+AC_PATH_PROG([NVCC], [nvcc])
+AC_MSG_CHECKING([for the CUDA Toolkit])
+AS_IF([test -n "$CUDA_DIR"], [],
+    [test -n "$CUDA_HOME"], [CUDA_DIR=$CUDA_HOME],
+    [test -n "$NVCC"],
+        [CUDA_DIR=$(dirname "$(dirname "$(readlink -f "$NVCC")")")],
+    [CUDA_DIR=/usr/local/cuda])
+AS_IF([test -r "$CUDA_DIR/include/cuda.h"], [],
+    [AC_MSG_RESULT([no])
+    AC_MSG_ERROR([no include/cuda.h in $CUDA_DIR. Install the CUDA Toolkit
+12.8 or newer (package cuda-toolkit of NVIDIA's repository, or
+nvidia-cuda-toolkit), or say where it is: ./configure --with-cuda=DIR])])
+AC_MSG_RESULT([$CUDA_DIR])
+AS_IF([test -x "$CUDA_DIR/bin/nvcc"], [NVCC=$CUDA_DIR/bin/nvcc])
+CUDA_CPPFLAGS="-isystem $CUDA_DIR/include"
+AC_SUBST([CUDA_DIR])
+AC_SUBST([CUDA_CPPFLAGS])
+
+cgshim_save_CPPFLAGS=$CPPFLAGS
+CPPFLAGS="$CPPFLAGS $CUDA_CPPFLAGS"
+AC_MSG_CHECKING([whether cuda.h is that of CUDA 12.8 or newer])
+AC_PREPROC_IFELSE([AC_LANG_SOURCE([[
+#include <cuda.h>
+#if CUDA_VERSION < 12080
+#error too old
+#endif
+]])], [AC_MSG_RESULT([yes])],
+    [AC_MSG_RESULT([no])
+    AC_MSG_ERROR([$CUDA_DIR/include/cuda.h is too old: install the CUDA
+Toolkit 12.8 or newer, or name one by --with-cuda=DIR])])
+AC_CHECK_HEADER([nvtx3/nvToolsExt.h], [have_nvtx=yes], [have_nvtx=no])
+CPPFLAGS=$cgshim_save_CPPFLAGS
+AS_IF([test "$have_nvtx" = no],
+    [AC_MSG_ERROR([no nvtx3/nvToolsExt.h in $CUDA_DIR/include: install the
+NVTX headers of the CUDA Toolkit (package cuda-nvtx)])])
+])
+
+# CGSHIM_DEPENDENCIES
+# -------------------
+# uthash (headers) to build, check to run the unit tests.
+AC_DEFUN([CGSHIM_DEPENDENCIES], [
+AC_CHECK_HEADER([uthash.h], [],
+    [AC_MSG_ERROR([uthash.h not found: install it (Debian and Ubuntu: apt-get
+install uthash-dev)])])
+PKG_CHECK_MODULES([CHECK], [check >= 0.12], [have_check=yes],
+    [have_check=no
+    AC_MSG_WARN([the library check was not found: the unit tests are left out
+(Debian and Ubuntu: apt-get install check)])])
+AM_CONDITIONAL([HAVE_CHECK], [test "$have_check" = yes])
+WARNING_CFLAGS="-Wall -Wextra"
+])

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recording and replaying, call by call.
+ *
+ * Replay: a call that is as the next op is swallowed. When the last op of a
+ * segment was swallowed its graph is launched at once. Until then the prefix
+ * is held back; whatever makes it impossible to go on issues that prefix in
+ * order from the saved arguments, which are always those of this run. Then
+ * either the rest of the segment goes `through` (each call passes, still
+ * compared), or the recording is cut here and recording goes on in its place.
+ */
+#include "cursor.h"
+
+#include <time.h>
+
+#include "flow.h"
+#include "graph.h"
+#include "life.h"
+#include "log.h"
+#include "reason.h"
+
+/* A graph of one node is no gain over the call itself. */
+#define MIN_OPS_FOR_GRAPH 2
+/* Builds or launches of one segment that may fail before it stays plain. */
+#define MAX_FAILURES 3
+/* Recordings without a full replay after which recording has to wait. */
+#define MAX_WASTED 3
+/* The longest wait is 2 to the power of this, in runs. */
+#define MAX_BACKOFF_SHIFT 10
+/* Ops of one recording; a region with more is no region. */
+#define MAX_OPS (1u << 22)
+
+static cgs_segment_t *current_segment(cgs_region_t *region)
+{
+    return &region->recording.segments[region->cursor.segment];
+}
+
+static cgs_segment_t *last_segment(cgs_region_t *region)
+{
+    return &region->recording.segments[region->recording.num_segments - 1];
+}
+
+/* At the first op of a segment: will it be launched as a graph? */
+static void enter_segment(cgs_region_t *region)
+{
+    cgs_cursor_t *cursor = &region->cursor;
+
+    cursor->op      = 0;
+    cursor->through = (cursor->segment < region->recording.num_segments) &&
+                      (current_segment(region)->exec == NULL);
+}
+
+static CUresult issue_ops(cgs_segment_t *segment, uint32_t num,
+                          CUresult *last)
+{
+    CUresult       first_error = CUDA_SUCCESS;
+    CUresult       result      = CUDA_SUCCESS;
+    const cgs_op_t *op;
+    uint32_t       i;
+
+    for (i = 0; i < num; ++i) {
+        op     = &segment->ops[i];
+        result = cgs_op_kinds[op->kind]->issue(op, segment->stream);
+        if ((i + 1 < num) && (first_error == CUDA_SUCCESS)) {
+            first_error = result;
+        }
+    }
+    *last = result;
+    return first_error;
+}
+
+/* Issue the prefix that is held back, in order. The rest of the segment goes
+ * through. */
+static void issue_held(cgs_region_t *region)
+{
+    uint32_t held = atomic_load_explicit(&region->held, memory_order_relaxed);
+    CUresult error, last;
+
+    if (held == 0) {
+        return;
+    }
+    error = issue_ops(current_segment(region), held, &last);
+    if (error == CUDA_SUCCESS) {
+        error = last;
+    }
+    if ((error != CUDA_SUCCESS) && (region->pending == CUDA_SUCCESS)) {
+        region->pending = error;
+    }
+    region->cursor.through = true;
+    atomic_store_explicit(&region->held, 0, memory_order_relaxed);
+}
+
+/* All of the segment is verified: launch it. Returns what the last call is
+ * to be answered. */
+static CUresult launch_segment(cgs_region_t *region)
+{
+    cgs_segment_t      *segment = current_segment(region);
+    cgs_graph_status_t status;
+    CUresult           error, last;
+
+    status = cgs_graph_launch(segment, &region->stats.patched);
+    atomic_store_explicit(&region->held, 0, memory_order_relaxed);
+    if (status.result == CUDA_SUCCESS) {
+        region->stats.swallowed += segment->num_ops;
+        ++region->stats.launches;
+        region->cursor.launched  = true;
+        return CUDA_SUCCESS;
+    }
+
+    cgs_region_fallback(region, cgs_reason_driver(status.function,
+                                                  status.result));
+    cgs_graph_destroy(segment);
+    ++segment->failures;
+    region->cursor.diverged = true;
+    error = issue_ops(segment, segment->num_ops, &last);
+    if ((error != CUDA_SUCCESS) && (region->pending == CUDA_SUCCESS)) {
+        region->pending = error;
+    }
+    return last;
+}
+
+/* The first call that was not as the op under the cursor; `call` is NULL where
+ * the run ended instead. */
+static void note_divergence(cgs_region_t *region, const cgs_call_t *call)
+{
+    cgs_divergence_t *divergence = &region->stats.first_divergence;
+    const cgs_op_t   *op         = NULL;
+
+    if (divergence->valid) {
+        return;
+    }
+    if (region->cursor.segment < region->recording.num_segments) {
+        op = &current_segment(region)->ops[region->cursor.op];
+    }
+    divergence->valid    = true;
+    divergence->arg      = -1;
+    divergence->run      = region->stats.runs;
+    divergence->op_index = region->cursor.calls - (call != NULL);
+    divergence->kernel   = op != NULL ? cgs_op_name(op) :
+                           cgs_op_call_name(call);
+    if (call == NULL) {
+        divergence->what = "missing call";
+    } else if (op == NULL) {
+        divergence->what = "extra call";
+    } else if (op->kind != call->kind) {
+        divergence->what     = "call";
+        divergence->old_text = divergence->kernel;
+        divergence->new_text = cgs_op_call_name(call);
+    } else {
+        cgs_op_kinds[op->kind]->explain(op, call, divergence);
+        divergence->what = divergence->what != NULL ? divergence->what :
+                           "stream or context";
+    }
+}
+
+/* Cut the recording before the cursor and record from here on. */
+static void begin_recording_here(cgs_region_t *region)
+{
+    cgs_cursor_t *cursor = &region->cursor;
+
+    cgs_recording_truncate(&region->recording, cursor->segment, cursor->op);
+    cursor->mode    = CGS_RUN_RECORD;
+    cursor->through = false;
+}
+
+/* The recording cannot be kept whole. */
+static void abandon_recording(cgs_region_t *region, const char *reason)
+{
+    cgs_recording_release(&region->recording);
+    cgs_cursor_go_plain(region, reason);
+}
+
+void cgs_cursor_go_plain(cgs_region_t *region, const char *reason)
+{
+    if (region->cursor.mode == CGS_RUN_PLAIN) {
+        return;
+    }
+    if (region->cursor.mode == CGS_RUN_RECORD) {
+        /* Half of a run is no recording of it. */
+        cgs_recording_release(&region->recording);
+    }
+    region->cursor.mode     = CGS_RUN_PLAIN;
+    region->cursor.diverged = true;
+    cgs_region_fallback(region, reason);
+}
+
+/* The call was as recorded, or has been made the recorded one. */
+static cgs_verdict_t accept(cgs_region_t *region, cgs_segment_t *segment,
+                            cgs_call_t *call)
+{
+    cgs_cursor_t *cursor = &region->cursor;
+    bool         whole   = ++cursor->op == segment->num_ops;
+
+    if (cursor->through) {
+        if (whole) {
+            ++cursor->segment;
+            enter_segment(region);
+        }
+        return CGS_VERDICT_PASS;
+    }
+    if (whole) {
+        call->result = launch_segment(region);
+        ++cursor->segment;
+        enter_segment(region);
+        return CGS_VERDICT_SWALLOWED;
+    }
+    atomic_store_explicit(&region->held_stream, segment->stream,
+                          memory_order_relaxed);
+    atomic_store_explicit(&region->held, cursor->op, memory_order_release);
+    call->result = CUDA_SUCCESS;
+    return CGS_VERDICT_SWALLOWED;
+}
+
+/* The call changes arguments only. */
+static cgs_verdict_t accept_changed(cgs_region_t *region,
+                                    cgs_segment_t *segment, cgs_call_t *call)
+{
+    cgs_op_t *op = &segment->ops[region->cursor.op];
+
+    note_divergence(region, call);
+    cgs_op_kinds[op->kind]->take(op, call, NULL);
+    if (!op->dirty && (segment->exec != NULL)) {
+        op->dirty                            = true;
+        segment->dirty[segment->num_dirty++] = region->cursor.op;
+    }
+    return accept(region, segment, call);
+}
+
+/* The call is not the recorded one: it goes out plainly, and what it comes
+ * to decides how the run goes on (cgs_cursor_after). */
+static cgs_verdict_t not_as_recorded(cgs_region_t *region, cgs_call_t *call)
+{
+    if (!cgs_op_kinds[call->kind]->admit(call)) {
+        cgs_cursor_barrier(region, call->reason);
+        return CGS_VERDICT_PASS;
+    }
+    issue_held(region);
+    return CGS_VERDICT_WATCH;
+}
+
+static cgs_verdict_t replay(cgs_region_t *region, cgs_call_t *call,
+                            CUcontext ctx)
+{
+    cgs_cursor_t  *cursor = &region->cursor;
+    cgs_segment_t *segment;
+    cgs_op_t      *op;
+    cgs_match_t   match;
+
+    if (cursor->segment == region->recording.num_segments) {
+        return not_as_recorded(region, call);
+    }
+    segment = current_segment(region);
+    op      = &segment->ops[cursor->op];
+    if ((op->kind != call->kind) || (segment->stream != call->stream) ||
+        (segment->ctx != ctx)) {
+        return not_as_recorded(region, call);
+    }
+
+    match = cgs_op_kinds[op->kind]->compare(op, call);
+    if (match == CGS_MATCH_SAME) {
+        return accept(region, segment, call);
+    }
+    if ((match == CGS_MATCH_CHANGED) &&
+        (region->rule->on_change == CGS_ON_CHANGE_PATCH)) {
+        return accept_changed(region, segment, call);
+    }
+    return not_as_recorded(region, call);
+}
+
+cgs_verdict_t cgs_cursor_before(cgs_region_t *region, cgs_call_t *call,
+                                CUcontext ctx)
+{
+    cgs_cursor_t *cursor = &region->cursor;
+
+    ++cursor->calls;
+    if (cursor->mode == CGS_RUN_PLAIN) {
+        return CGS_VERDICT_PASS;
+    }
+    if (call->refused) {
+        cgs_cursor_barrier(region, call->reason);
+        return CGS_VERDICT_PASS;
+    }
+    return cursor->mode == CGS_RUN_REPLAY ? replay(region, call, ctx) :
+                                            CGS_VERDICT_WATCH;
+}
+
+/* The open segment, on this stream and context. */
+static int continue_segment(cgs_region_t *region, CUstream stream,
+                            CUcontext ctx)
+{
+    cgs_segment_t *segment;
+
+    if (region->recording.num_segments > 0) {
+        segment = last_segment(region);
+        if ((region->cursor.op > 0) && (segment->stream == stream) &&
+            (segment->ctx == ctx)) {
+            return 0;
+        }
+    }
+    /* Another stream is a cut, for now: a graph is one line. */
+    region->cursor.op = 0;
+    return cgs_recording_open_segment(&region->recording, stream, ctx);
+}
+
+/* While recording, the cursor's op is the length of the open segment, 0 where
+ * the next op opens a new one. */
+static void record(cgs_region_t *region, cgs_call_t *call, CUcontext ctx)
+{
+    cgs_cursor_t *cursor = &region->cursor;
+
+    if (!cgs_op_kinds[call->kind]->admit(call)) {
+        cgs_cursor_barrier(region, call->reason);
+        return;
+    }
+    if ((cursor->calls > MAX_OPS) ||
+        (continue_segment(region, call->stream, ctx) != 0) ||
+        (cgs_recording_append(&region->recording, call) != 0)) {
+        abandon_recording(region, cursor->calls > MAX_OPS ?
+                          "it has too many calls" : "out of host memory");
+        return;
+    }
+    ++cursor->op;
+    cursor->has_recorded = true;
+}
+
+void cgs_cursor_after(cgs_region_t *region, cgs_call_t *call, CUcontext ctx,
+                      CUresult result)
+{
+    cgs_cursor_t *cursor = &region->cursor;
+
+    if (result != CUDA_SUCCESS) {
+        /* No work was put on the stream. To a recording that is a barrier;
+         * a replay goes on as if the call had not been. */
+        if (cursor->mode == CGS_RUN_RECORD) {
+            cgs_cursor_barrier(region, "a call that failed");
+        }
+        return;
+    }
+    if (cursor->mode == CGS_RUN_REPLAY) {
+        note_divergence(region, call);
+        cursor->diverged = true;
+        if (!cursor->may_record ||
+            (region->rule->on_change == CGS_ON_CHANGE_EAGER)) {
+            cgs_cursor_go_plain(region, "a call was not as recorded");
+            return;
+        }
+        cgs_region_fallback(region, "a call was not as recorded");
+        begin_recording_here(region);
+    }
+    if (cursor->mode == CGS_RUN_RECORD) {
+        record(region, call, ctx);
+    }
+}
+
+void cgs_cursor_barrier(cgs_region_t *region, const char *reason)
+{
+    cgs_cursor_t *cursor = &region->cursor;
+
+    ++region->stats.barriers;
+    if (cursor->mode == CGS_RUN_RECORD) {
+        cursor->op = 0;
+        return;
+    }
+    if ((cursor->mode != CGS_RUN_REPLAY) ||
+        (atomic_load_explicit(&region->held, memory_order_relaxed) == 0)) {
+        return;
+    }
+
+    /* A barrier that was not there when this was recorded. */
+    issue_held(region);
+    cursor->diverged = true;
+    cgs_region_fallback(region, cgs_reason_join("a cut that was not recorded:",
+                                                reason));
+    if (cursor->may_record) {
+        begin_recording_here(region);
+        cursor->op           = 0;
+        cursor->has_recorded = true;
+    }
+}
+
+void cgs_cursor_flush(cgs_region_t *region)
+{
+    if (atomic_load_explicit(&region->held, memory_order_relaxed) == 0) {
+        return;
+    }
+    issue_held(region);
+    region->cursor.diverged = true;
+    cgs_region_fallback(region, "another thread's call came in between");
+}
+
+/* A run that stopped inside a segment: it was recorded longer than it is. */
+static void finish_replay(cgs_region_t *region)
+{
+    cgs_cursor_t *cursor = &region->cursor;
+
+    if (atomic_load_explicit(&region->held, memory_order_relaxed) > 0) {
+        note_divergence(region, NULL);
+        issue_held(region);
+        cursor->diverged = true;
+        cgs_region_fallback(region, "it ended before the recording did");
+        if (cursor->may_record) {
+            begin_recording_here(region);
+            cursor->has_recorded = true;
+        }
+    }
+}
+
+/* Recordings that are never replayed cost more than they give. */
+static void back_off(cgs_region_t *region)
+{
+    uint32_t shift;
+
+    ++region->wasted;
+    if (region->wasted >= MAX_WASTED) {
+        shift = region->wasted - MAX_WASTED + 1;
+        shift = shift > MAX_BACKOFF_SHIFT ? MAX_BACKOFF_SHIFT : shift;
+        region->record_run = region->stats.runs + 1 + (1ull << shift);
+    }
+}
+
+void cgs_cursor_finish(cgs_region_t *region)
+{
+    cgs_cursor_t *cursor = &region->cursor;
+
+    if (cursor->mode == CGS_RUN_REPLAY) {
+        finish_replay(region);
+    }
+    region->stats.calls += cursor->calls;
+    if (cursor->has_recorded && (cursor->mode == CGS_RUN_RECORD)) {
+        ++region->stats.recordings;
+        back_off(region);
+        cgs_log(CGS_LOG_INFO, "region %s: run %llu recorded, %u segments",
+                region->name, (unsigned long long)region->stats.runs,
+                region->recording.num_segments);
+    } else if (cursor->launched && !cursor->diverged) {
+        ++region->stats.replayed_runs;
+        region->wasted = 0;
+    }
+    cursor->mode = CGS_RUN_PLAIN;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static size_t free_device_memory(void)
+{
+    size_t bytes = 0, total;
+
+    if (CGS_REAL(cuMemGetInfo_v2)(&bytes, &total) != CUDA_SUCCESS) {
+        return 0;
+    }
+    return bytes;
+}
+
+static bool needs_build(const cgs_segment_t *segment)
+{
+    return (segment->exec == NULL) && (segment->failures < MAX_FAILURES) &&
+           (segment->num_ops >= MIN_OPS_FOR_GRAPH);
+}
+
+static void build_segment(cgs_region_t *region, cgs_segment_t *segment)
+{
+    uint64_t           begin  = now_ns();
+    size_t             before = free_device_memory();
+    size_t             after;
+    cgs_graph_status_t status = cgs_graph_build(segment);
+
+    if (status.result != CUDA_SUCCESS) {
+        ++segment->failures;
+        cgs_region_fallback(region, cgs_reason_driver(status.function,
+                                                      status.result));
+        cgs_log(CGS_LOG_WARN, "region %s: no graph: %s", region->name,
+                cgs_reason_driver(status.function, status.result));
+        return;
+    }
+    after = free_device_memory();
+    ++region->stats.builds;
+    region->stats.build_ns     += now_ns() - begin;
+    region->stats.device_bytes += (int64_t)before - (int64_t)after;
+    cgs_log(CGS_LOG_INFO, "region %s: graph of %u nodes built in %.3f ms, "
+            "%lld bytes of device memory", region->name, segment->num_ops,
+            (double)(now_ns() - begin) * 1e-6,
+            (long long)before - (long long)after);
+}
+
+/*
+ * Graphs are built when their region is entered again and not when it was
+ * recorded: a range whose name never comes back then costs no graph.
+ */
+static void build(cgs_region_t *region)
+{
+    uint32_t i;
+
+    if (cgs_config_get()->mode != CGS_MODE_ON) {
+        return;
+    }
+    for (i = 0; i < region->recording.num_segments; ++i) {
+        if (needs_build(&region->recording.segments[i])) {
+            build_segment(region, &region->recording.segments[i]);
+        }
+    }
+}
+
+void cgs_cursor_start(cgs_region_t *region)
+{
+    cgs_cursor_t *cursor = &region->cursor;
+
+    *cursor = (cgs_cursor_t){.mode = CGS_RUN_PLAIN};
+    ++region->stats.runs;
+    cursor->may_record = region->stats.runs >= region->record_run;
+
+    if (region->stats.runs <= region->rule->warmup) {
+        ++region->stats.plain_runs;
+        return;
+    }
+    if (region->recapture) {
+        region->recapture  = false;
+        cursor->may_record = true;
+        cgs_recording_release(&region->recording);
+    }
+    if (cgs_flow_is_capturing()) {
+        ++region->stats.plain_runs;
+        cgs_region_fallback(region, "a stream capture of the program's own");
+    } else if (region->recording.num_segments > 0) {
+        build(region);
+        cursor->mode = CGS_RUN_REPLAY;
+        enter_segment(region);
+    } else if (cursor->may_record) {
+        cursor->mode = CGS_RUN_RECORD;
+    } else {
+        ++region->stats.plain_runs;
+        cgs_region_fallback(region, "it changed in every run so far");
+    }
+}

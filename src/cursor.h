@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cursor of a region's open run: it meets each call, records it or holds
+ * it against the recording, and decides what becomes of it.
+ *
+ * All functions are called under the region's lock.
+ */
+#ifndef CGS_CURSOR_H
+#define CGS_CURSOR_H
+
+#include "op.h"
+#include "region.h"
+
+/** What becomes of a call. */
+typedef enum {
+    CGS_VERDICT_PASS,    /**< the program's own call goes through */
+    CGS_VERDICT_WATCH,   /**< it goes through; then cgs_cursor_after() */
+    CGS_VERDICT_SWALLOWED /**< it is done or will be: call->result */
+} cgs_verdict_t;
+
+/** Set out on a new run; builds the graphs that the recording lacks. */
+void cgs_cursor_start(cgs_region_t *region);
+
+/** A call on a stream, in context `ctx`. */
+cgs_verdict_t cgs_cursor_before(cgs_region_t *region, cgs_call_t *call,
+                                CUcontext ctx);
+
+/** The call was made by the program and gave `result`. */
+void cgs_cursor_after(cgs_region_t *region, cgs_call_t *call, CUcontext ctx,
+                      CUresult result);
+
+/** The run's own thread makes a call that held-back work must not cross. */
+void cgs_cursor_barrier(cgs_region_t *region, const char *reason);
+
+/** Issue what is held back, for a call of another thread. */
+void cgs_cursor_flush(cgs_region_t *region);
+
+/** Let everything else of this run pass. Nothing may be held back. */
+void cgs_cursor_go_plain(cgs_region_t *region, const char *reason);
+
+/** The run is over. */
+void cgs_cursor_finish(cgs_region_t *region);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Orders a thread's call behind what other threads hold back, then hands it
+ * to the region that is open in its own thread.
+ *
+ * Open runs stand in a small array that is read without a lock. A run's
+ * `held` count is stored before the swallowed call returns, so a thread that
+ * the program has made wait for that call sees it here. A region's lock is
+ * taken only by its own thread and by one that must issue what it holds back;
+ * nobody holds two of them.
+ */
+#include "flow.h"
+
+#include <string.h>
+
+#include "barrier.h"
+#include "config.h"
+#include "doors.h"
+#include "graph.h"
+#include "life.h"
+
+#define MAX_OPEN 256
+
+__thread cgs_thread_t cgs_self;
+
+cgs_flow_counts_t cgs_flow_counts;
+
+static struct {
+    _Atomic(cgs_region_t *) open[MAX_OPEN];
+    atomic_uint             limit;     /* slots ever used */
+    atomic_uint             num;       /* slots in use */
+    atomic_int              capturing; /* captures open in the process */
+} flow;
+
+cgs_region_t *cgs_flow_own_region(void)
+{
+    cgs_region_t *region = cgs_self.region;
+
+    if ((region != NULL) &&
+        (atomic_load_explicit(&region->run_serial, memory_order_relaxed) !=
+         cgs_self.run_serial)) {
+        cgs_self.region = NULL; /* another thread has ended the run */
+        return NULL;
+    }
+    return region;
+}
+
+bool cgs_flow_open(cgs_region_t *region)
+{
+    cgs_region_t *expected;
+    unsigned     i, limit;
+
+    for (i = 0; i < MAX_OPEN; ++i) {
+        expected = NULL;
+        if (!atomic_compare_exchange_strong(&flow.open[i], &expected,
+                                            region)) {
+            continue;
+        }
+        limit = atomic_load(&flow.limit);
+        while ((limit <= i) &&
+               !atomic_compare_exchange_weak(&flow.limit, &limit, i + 1)) {
+        }
+        atomic_fetch_add(&flow.num, 1);
+        return true;
+    }
+    return false;
+}
+
+void cgs_flow_close(cgs_region_t *region)
+{
+    unsigned i;
+
+    for (i = 0; i < MAX_OPEN; ++i) {
+        if (atomic_load_explicit(&flow.open[i], memory_order_relaxed) ==
+            region) {
+            atomic_store(&flow.open[i], NULL);
+            atomic_fetch_sub(&flow.num, 1);
+            return;
+        }
+    }
+}
+
+/* Issue what a run of another thread holds back. */
+static void flush(cgs_region_t *region)
+{
+    CUcontext ctx;
+    bool      entered;
+
+    cgs_lock(&region->lock);
+    ++cgs_self.guard;
+    if (atomic_load_explicit(&region->held, memory_order_relaxed) > 0) {
+        ctx = region->recording.segments[region->cursor.segment].ctx;
+        entered = cgs_graph_enter_context(ctx);
+        cgs_cursor_flush(region);
+        if (entered) {
+            cgs_graph_leave_context();
+        }
+    }
+    --cgs_self.guard;
+    cgs_unlock(&region->lock);
+}
+
+/*
+ * Work on two streams is ordered by the driver where they are the same, and
+ * where one of them is the legacy default stream.
+ */
+static bool interact(CUstream a, CUstream b)
+{
+    return (a == b) || (a == CGS_STREAM_LEGACY) || (b == CGS_STREAM_LEGACY);
+}
+
+/* Before a call of this thread: `stream` is what it looks at, NULL for
+ * everything. */
+static void flush_others(const cgs_region_t *own, CUstream stream)
+{
+    unsigned     limit = atomic_load_explicit(&flow.limit,
+                                              memory_order_acquire);
+    cgs_region_t *region;
+    unsigned     i;
+
+    for (i = 0; i < limit; ++i) {
+        region = atomic_load_explicit(&flow.open[i], memory_order_acquire);
+        if ((region == NULL) || (region == own) ||
+            (atomic_load_explicit(&region->held, memory_order_acquire) == 0)) {
+            continue;
+        }
+        if ((stream == NULL) ||
+            interact(stream, atomic_load_explicit(&region->held_stream,
+                                                  memory_order_relaxed))) {
+            flush(region);
+        }
+    }
+}
+
+static bool others_are_open(const cgs_region_t *own)
+{
+    return atomic_load_explicit(&flow.num, memory_order_relaxed) >
+           (own != NULL);
+}
+
+void cgs_flow_issue_all(void)
+{
+    flush_others(NULL, NULL);
+}
+
+/* Asked again after any call that may have changed the current context. */
+static void learn_context(void)
+{
+    cgs_thread_t *self = &cgs_self;
+
+    if (self->ctx_known) {
+        return;
+    }
+    self->device = -1;
+    self->ctx    = NULL;
+    if (CGS_REAL(cuCtxGetCurrent)(&self->ctx) != CUDA_SUCCESS) {
+        return;
+    }
+    self->ctx_known = CGS_REAL(cuCtxGetDevice)(&self->device) == CUDA_SUCCESS;
+}
+
+cgs_verdict_t cgs_flow_before(cgs_call_t *call)
+{
+    cgs_thread_t  *self = &cgs_self;
+    cgs_region_t  *region;
+    cgs_verdict_t verdict;
+
+    if (__builtin_expect(self->guard > 0, 0)) {
+        return CGS_VERDICT_PASS;
+    }
+    region = cgs_flow_own_region();
+    if (region == NULL) {
+        if (cgs_config_get()->mode == CGS_MODE_OBSERVE) {
+            atomic_fetch_add_explicit(&cgs_flow_counts.calls[call->kind], 1,
+                                      memory_order_relaxed);
+        }
+        flush_others(NULL, call->stream);
+        return CGS_VERDICT_PASS;
+    }
+    if (__builtin_expect(others_are_open(region), 0)) {
+        flush_others(region, call->stream);
+    }
+
+    ++self->guard;
+    learn_context();
+    call->device = self->device;
+    cgs_lock(&region->lock);
+    ++region->counts[call->kind];
+    if (__builtin_expect(cgs_flow_is_capturing(), 0)) {
+        cgs_cursor_flush(region);
+        cgs_cursor_go_plain(region, "a stream capture of the program's own");
+    }
+    verdict = cgs_cursor_before(region, call, self->ctx);
+    if (__builtin_expect(region->pending != CUDA_SUCCESS, 0) &&
+        (verdict == CGS_VERDICT_SWALLOWED)) {
+        call->result    = region->pending;
+        region->pending = CUDA_SUCCESS;
+    }
+    cgs_unlock(&region->lock);
+    --self->guard;
+    return verdict;
+}
+
+CUresult cgs_flow_after(cgs_call_t *call, cgs_verdict_t verdict,
+                        CUresult result)
+{
+    cgs_region_t *region = cgs_flow_own_region();
+
+    if (region == NULL) {
+        return result;
+    }
+    ++cgs_self.guard;
+    cgs_lock(&region->lock);
+    if (verdict == CGS_VERDICT_WATCH) {
+        cgs_cursor_after(region, call, cgs_self.ctx, result);
+    }
+    if ((region->pending != CUDA_SUCCESS) && (result == CUDA_SUCCESS)) {
+        /* Work that was answered with success and then failed is told at the
+         * next call, as errors of asynchronous work are. */
+        result          = region->pending;
+        region->pending = CUDA_SUCCESS;
+    }
+    cgs_unlock(&region->lock);
+    --cgs_self.guard;
+    return result;
+}
+
+void cgs_barrier(unsigned index, cgs_kind_t kind)
+{
+    cgs_thread_t *self = &cgs_self;
+    cgs_region_t *region;
+
+    if ((self->guard > 0) || cgs_life_is_child()) {
+        return;
+    }
+    region = cgs_flow_own_region();
+    if (region != NULL) {
+        ++self->guard;
+        cgs_lock(&region->lock);
+        cgs_cursor_barrier(region, cgs_door_name(index));
+        cgs_unlock(&region->lock);
+        --self->guard;
+    }
+    if (others_are_open(region)) {
+        flush_others(region, NULL);
+    }
+    self->ctx_known = false;
+
+    if (kind == CGS_KIND_FREE) {
+        cgs_memory_changed();
+    } else if (kind == CGS_KIND_DROP) {
+        cgs_memory_changed();
+        cgs_region_destroy_all(cgs_door_name(index));
+    }
+}
+
+void cgs_flow_capture(int delta)
+{
+    atomic_fetch_add(&flow.capturing, delta);
+}
+
+bool cgs_flow_is_capturing(void)
+{
+    return atomic_load_explicit(&flow.capturing, memory_order_relaxed) > 0;
+}

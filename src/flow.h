@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The way of a call that has come in while something is open: past the
+ * held-back work of other threads, then to the region of its own thread.
+ */
+#ifndef CGS_FLOW_H
+#define CGS_FLOW_H
+
+#include <stdatomic.h>
+
+#include "cursor.h"
+#include "op.h"
+#include "region.h"
+
+/** Calls seen outside regions too, where they are counted (observe mode). */
+typedef struct {
+    atomic_ullong calls[CGS_OP_NUM_KINDS];
+} cgs_flow_counts_t;
+
+extern cgs_flow_counts_t cgs_flow_counts;
+
+/** The region whose run is open in this thread, or NULL. */
+cgs_region_t *cgs_flow_own_region(void);
+
+/** A call that puts work on a stream.
+ *  @return What to do; where SWALLOWED, call->result is the answer. */
+cgs_verdict_t cgs_flow_before(cgs_call_t *call);
+
+/** The program's own call gave `result`.
+ *  @return The answer for the program. */
+CUresult cgs_flow_after(cgs_call_t *call, cgs_verdict_t verdict,
+                        CUresult result);
+
+/** Show a region's open run to the other threads' calls.
+ *  @return false if too many are open. */
+bool cgs_flow_open(cgs_region_t *region);
+void cgs_flow_close(cgs_region_t *region);
+
+/** Issue everything that any thread holds back. */
+void cgs_flow_issue_all(void);
+
+/** The program began or ended a stream capture: everything passes meanwhile. */
+void cgs_flow_capture(int delta);
+bool cgs_flow_is_capturing(void);
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One record per kernel handle, found by its value. A value can come to mean
+ * another kernel once a module was unloaded, so each record carries the
+ * number of unloads at which it was true.
+ */
+#include "function.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "thread.h"
+
+#define NUM_ATTRIBUTES 16
+
+typedef struct {
+    CUfunction     handle;
+    uint64_t       generation; /* records of another one mean nothing */
+    cgs_layout_t   *layout;    /* NULL: not asked yet */
+    bool           recorded;
+    uint32_t       attributes_set; /* bit by attribute */
+    int            value[NUM_ATTRIBUTES];
+    CUdevice       device[NUM_ATTRIBUTES];
+    UT_hash_handle hh;
+} function_t;
+
+static struct {
+    cgs_lock_t lock;
+    function_t *all; /* uthash by handle */
+    uint64_t   generation;
+} functions;
+
+/* Under the lock. A record of an earlier generation is made blank. */
+static function_t *find(CUfunction handle)
+{
+    function_t *function;
+
+    HASH_FIND_PTR(functions.all, &handle, function);
+    if ((function != NULL) && (function->generation != functions.generation)) {
+        free(function->layout);
+        function->layout         = NULL;
+        function->recorded       = false;
+        function->attributes_set = 0;
+        function->generation     = functions.generation;
+    }
+    return function;
+}
+
+static function_t *find_or_add(CUfunction handle)
+{
+    function_t *function = find(handle);
+
+    if (function == NULL) {
+        function = calloc(1, sizeof(*function));
+        if (function == NULL) {
+            return NULL;
+        }
+        function->handle     = handle;
+        function->generation = functions.generation;
+        HASH_ADD_PTR(functions.all, handle, function);
+    }
+    return function;
+}
+
+typedef CUresult (*param_info_t)(void *handle, size_t index, size_t *offset,
+                                 size_t *size);
+
+static CUresult ask_function(void *handle, size_t index, size_t *offset,
+                             size_t *size)
+{
+    return CGS_REAL(cuFuncGetParamInfo)(handle, index, offset, size);
+}
+
+static CUresult ask_kernel(void *handle, size_t index, size_t *offset,
+                           size_t *size)
+{
+    return CGS_REAL(cuKernelGetParamInfo)(handle, index, offset, size);
+}
+
+/* The driver answers INVALID_VALUE past the last argument. */
+static cgs_layout_t *ask_layout(CUfunction handle, const char **reason)
+{
+    param_info_t ask      = ask_function;
+    size_t       capacity = 8;
+    cgs_layout_t *layout, *grown;
+    size_t       offset, size, end;
+    CUresult     result;
+
+    layout = calloc(1, sizeof(*layout) + capacity * sizeof(layout->param[0]));
+    if (layout == NULL) {
+        goto err_memory;
+    }
+
+    for (;;) {
+        result = ask(handle, layout->num, &offset, &size);
+        if ((result == CUDA_ERROR_INVALID_HANDLE) && (layout->num == 0) &&
+            (ask == ask_function)) {
+            ask               = ask_kernel;
+            layout->is_kernel = true;
+            continue;
+        }
+        if (result != CUDA_SUCCESS) {
+            break;
+        }
+        if (layout->num == capacity) {
+            capacity *= 2;
+            grown     = realloc(layout, sizeof(*layout) +
+                                capacity * sizeof(layout->param[0]));
+            if (grown == NULL) {
+                goto err_free;
+            }
+            layout = grown;
+        }
+        layout->param[layout->num].offset = offset;
+        layout->param[layout->num].size   = size;
+        end                               = offset + size;
+        layout->total = end > layout->total ? end : layout->total;
+        ++layout->num;
+    }
+    if (result != CUDA_ERROR_INVALID_VALUE) {
+        *reason = "the driver does not tell a kernel's arguments";
+        free(layout);
+        return NULL;
+    }
+    return layout;
+
+err_free:
+    free(layout);
+err_memory:
+    *reason = "out of host memory";
+    return NULL;
+}
+
+const cgs_layout_t *cgs_function_layout(CUfunction handle,
+                                        const char **reason)
+{
+    cgs_layout_t *layout = NULL;
+    function_t   *function;
+
+    cgs_lock(&functions.lock);
+    function = find(handle);
+    if (function != NULL) {
+        layout = function->layout;
+    }
+    cgs_unlock(&functions.lock);
+    if (layout != NULL) {
+        return layout;
+    }
+
+    layout = ask_layout(handle, reason);
+    if (layout == NULL) {
+        return NULL;
+    }
+
+    cgs_lock(&functions.lock);
+    function = find_or_add(handle);
+    if (function == NULL) {
+        free(layout);
+        layout  = NULL;
+        *reason = "out of host memory";
+    } else if (function->layout == NULL) {
+        function->layout = layout;
+    } else {
+        free(layout); /* another thread was first */
+        layout = function->layout;
+    }
+    cgs_unlock(&functions.lock);
+    return layout;
+}
+
+static void mark_recorded(CUfunction handle)
+{
+    function_t *function;
+
+    cgs_lock(&functions.lock);
+    function = find_or_add(handle);
+    if (function != NULL) {
+        function->recorded = true;
+    }
+    cgs_unlock(&functions.lock);
+}
+
+/* Under both of its handles: attributes may be set through either. */
+void cgs_function_recorded(CUfunction handle)
+{
+    const cgs_layout_t *layout = NULL;
+    bool               known;
+    function_t         *function;
+    CUfunction         alias;
+
+    cgs_lock(&functions.lock);
+    function = find(handle);
+    known    = (function != NULL) && function->recorded;
+    layout   = function != NULL ? function->layout : NULL;
+    cgs_unlock(&functions.lock);
+    if (known) {
+        return;
+    }
+
+    mark_recorded(handle);
+    if ((layout != NULL) && layout->is_kernel &&
+        (CGS_REAL(cuKernelGetFunction)(&alias, (CUkernel)handle) ==
+         CUDA_SUCCESS)) {
+        mark_recorded(alias);
+    }
+}
+
+const char *cgs_function_name(CUfunction handle)
+{
+    const char *name = NULL;
+    char       *copy;
+
+    if ((CGS_REAL(cuFuncGetName)(&name, handle) != CUDA_SUCCESS) &&
+        (CGS_REAL(cuKernelGetName)(&name, (CUkernel)handle) !=
+         CUDA_SUCCESS)) {
+        return "a kernel";
+    }
+    copy = name != NULL ? strdup(name) : NULL;
+    return copy != NULL ? copy : "a kernel";
+}
+
+static bool is_recorded(CUfunction handle)
+{
+    function_t *function = find(handle);
+
+    return (function != NULL) && function->recorded;
+}
+
+cgs_attribute_change_t cgs_function_attribute(CUfunction handle,
+                                              CUfunction alias,
+                                              CUfunction_attribute attribute,
+                                              int value, CUdevice device)
+{
+    cgs_attribute_change_t change;
+    function_t             *function;
+
+    cgs_lock(&functions.lock);
+    function = find(handle);
+    if ((function != NULL) && ((unsigned)attribute < NUM_ATTRIBUTES) &&
+        (function->attributes_set & (1u << attribute)) &&
+        (function->value[attribute] == value) &&
+        (function->device[attribute] == device)) {
+        change = CGS_ATTRIBUTE_SAME;
+    } else if (is_recorded(handle) ||
+               ((alias != NULL) && is_recorded(alias))) {
+        change = CGS_ATTRIBUTE_IN_USE;
+    } else {
+        change = CGS_ATTRIBUTE_UNUSED;
+    }
+    cgs_unlock(&functions.lock);
+    return change;
+}
+
+void cgs_function_set_attribute(CUfunction handle,
+                                CUfunction_attribute attribute, int value,
+                                CUdevice device)
+{
+    function_t *function;
+
+    if ((unsigned)attribute >= NUM_ATTRIBUTES) {
+        return;
+    }
+    cgs_lock(&functions.lock);
+    function = find_or_add(handle);
+    if (function != NULL) {
+        function->attributes_set   |= 1u << attribute;
+        function->value[attribute]  = value;
+        function->device[attribute] = device;
+    }
+    cgs_unlock(&functions.lock);
+}
+
+void cgs_function_forget_all(void)
+{
+    cgs_lock(&functions.lock);
+    ++functions.generation;
+    cgs_unlock(&functions.lock);
+}

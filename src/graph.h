@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Turns a segment into an instantiated graph, keeps it in step with the ops,
+ * and launches it. Knows nothing of why.
+ */
+#ifndef CGS_GRAPH_H
+#define CGS_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "recording.h"
+
+/** Result of a driver call made for a graph. */
+typedef struct {
+    CUresult   result;
+    const char *function; /**< the call that failed */
+} cgs_graph_status_t;
+
+/**
+ * Build a segment's graph from its ops and upload it. On an error the segment
+ * is left without one. Calls the driver; the segment's context is current
+ * meanwhile.
+ */
+cgs_graph_status_t cgs_graph_build(cgs_segment_t *segment);
+
+/**
+ * Bring the dirty nodes up to date and launch the graph on the segment's
+ * stream. After an error nothing was launched, and the graph may no longer
+ * agree with the ops: destroy it. The segment's context must be current.
+ *
+ * @param patched Increased by the number of nodes patched.
+ */
+cgs_graph_status_t cgs_graph_launch(cgs_segment_t *segment, uint64_t *patched);
+
+/** Destroy a segment's graph, if it has one. May be called while the graph is
+ *  running: the driver frees it afterwards. */
+void cgs_graph_destroy(cgs_segment_t *segment);
+
+/** Make a context current for work of ours.
+ *  @return whether it must be left again by cgs_graph_leave_context(). */
+bool cgs_graph_enter_context(CUcontext ctx);
+void cgs_graph_leave_context(void);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Load: keep the environment's CGSHIM* strings and have NVTX find us; nothing
+ * else, since LD_PRELOAD reaches every shell and every child. First use: read
+ * the configuration. Exit: issue what is held back and write the report.
+ *
+ * A child of fork cannot use its parent's CUDA, and our locks may have been
+ * held by a thread that it does not have. One flag, tested before any lock,
+ * makes the child plain; a child made before libcuda was found is like any
+ * other process.
+ */
+#define _GNU_SOURCE
+#include "life.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "doors.h"
+#include "entries.h"
+#include "flow.h"
+#include "log.h"
+#include "nvtx.h"
+#include "ranges.h"
+#include "summary.h"
+
+/* cuFuncGetParamInfo came with it: without the arguments' layout nothing can
+ * be compared. */
+#define MIN_DRIVER_VERSION 12040
+
+int cgs_gate;
+
+static struct {
+    pthread_once_t start;
+    pthread_once_t ready;
+    atomic_bool    off;
+    atomic_bool    child;
+    _Atomic(const char *) note;
+} life = {
+    .start = PTHREAD_ONCE_INIT,
+    .ready = PTHREAD_ONCE_INIT,
+};
+
+void cgs_life_gate_add(int delta)
+{
+    __atomic_fetch_add(&cgs_gate, delta, __ATOMIC_RELEASE);
+}
+
+bool cgs_life_is_off(void)
+{
+    return atomic_load_explicit(&life.off, memory_order_relaxed);
+}
+
+bool cgs_life_is_child(void)
+{
+    return atomic_load_explicit(&life.child, memory_order_relaxed);
+}
+
+const char *cgs_life_note(void)
+{
+    return atomic_load(&life.note);
+}
+
+void cgs_life_stand_down(const char *reason)
+{
+    const char *none = NULL;
+
+    atomic_compare_exchange_strong(&life.note, &none, reason);
+    atomic_store(&life.off, true);
+    cgs_log(CGS_LOG_WARN, "standing down: %s", reason);
+    if (cgs_door_has_driver()) {
+        cgs_region_destroy_all(reason);
+    }
+}
+
+static void start(void)
+{
+    const cgs_config_t *config = cgs_config_get();
+
+    if (config->mode == CGS_MODE_OFF) {
+        atomic_store(&life.off, true);
+    } else if (config->mode == CGS_MODE_OBSERVE) {
+        cgs_life_gate_add(1); /* for good: every call is counted */
+    }
+}
+
+void cgs_life_start(void)
+{
+    pthread_once(&life.start, start);
+}
+
+static void at_exit(void)
+{
+    if (cgs_life_is_child()) {
+        return;
+    }
+    if (!cgs_life_is_off()) {
+        cgs_flow_issue_all();
+    }
+    cgs_summary_write();
+}
+
+static void check_driver(void)
+{
+    static const unsigned needed[] = {
+        CGS_INDEX_cuFuncGetParamInfo, CGS_INDEX_cuKernelGetParamInfo,
+        CGS_INDEX_cuGraphAddNode_v2,  CGS_INDEX_cuGraphExecNodeSetParams,
+        CGS_INDEX_cuGraphInstantiateWithFlags,
+        CGS_INDEX_cuThreadExchangeStreamCaptureMode,
+    };
+    int      version = 0;
+    unsigned i;
+
+    CGS_REAL(cuDriverGetVersion)(&version);
+    if (version < MIN_DRIVER_VERSION) {
+        cgs_life_stand_down("the driver is older than CUDA 12.4");
+    }
+    for (i = 0; i < sizeof(needed) / sizeof(needed[0]); ++i) {
+        if (!cgs_door_has(needed[i])) {
+            cgs_life_stand_down("the driver lacks a function that graphs "
+                                "need");
+        }
+    }
+}
+
+static void driver_ready(void)
+{
+    if (cgs_life_is_off()) {
+        return;
+    }
+    /* After cuInit, so that it runs before the driver's own handlers. */
+    atexit(at_exit);
+    check_driver();
+}
+
+void cgs_life_driver_ready(void)
+{
+    cgs_life_start();
+    pthread_once(&life.ready, driver_ready);
+}
+
+static void after_fork_in_child(void)
+{
+    if (!cgs_door_has_driver()) {
+        return;
+    }
+    atomic_store(&life.child, true);
+    atomic_store(&life.off, true);
+    __atomic_store_n(&cgs_gate, 0, __ATOMIC_RELEASE);
+}
+
+__attribute__((constructor)) static void load(void)
+{
+    cgs_config_snapshot(environ);
+    cgs_nvtx_setup(&cgs_ranges_sink);
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+}

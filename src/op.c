@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What all kinds of op share: the table of kinds, names, and the question
+ * what an address is.
+ */
+#include "op.h"
+
+#include <stdatomic.h>
+
+#include "function.h"
+
+const cgs_op_kind_t *const cgs_op_kinds[CGS_OP_NUM_KINDS] = {
+    [CGS_OP_KERNEL] = &cgs_op_kernel,
+    [CGS_OP_COPY]   = &cgs_op_copy,
+    [CGS_OP_SET]    = &cgs_op_set,
+};
+
+static atomic_ullong memory_generation;
+
+uint64_t cgs_memory_generation(void)
+{
+    return atomic_load_explicit(&memory_generation, memory_order_acquire);
+}
+
+void cgs_memory_changed(void)
+{
+    atomic_fetch_add_explicit(&memory_generation, 1, memory_order_acq_rel);
+}
+
+bool cgs_memory_type(uint64_t address, CUdevice device, CUmemorytype *type)
+{
+    unsigned memory_type = 0;
+    int      managed     = 0;
+    int      ordinal     = -1;
+    CUpointer_attribute attributes[] = {
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+        CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+    };
+    void *values[] = {&memory_type, &managed, &ordinal};
+
+    if ((CGS_REAL(cuPointerGetAttributes)(3, attributes, values, address) !=
+         CUDA_SUCCESS) || managed) {
+        return false;
+    }
+    if ((memory_type == CU_MEMORYTYPE_DEVICE) ? (ordinal != device) :
+        (memory_type != CU_MEMORYTYPE_HOST)) {
+        return false;
+    }
+    *type = (CUmemorytype)memory_type;
+    return true;
+}
+
+const char *cgs_op_call_name(const cgs_call_t *call)
+{
+    return call->kind == CGS_OP_KERNEL ?
+           cgs_function_name(call->kernel.shape.function) :
+           cgs_op_kinds[call->kind]->name;
+}
+
+const char *cgs_op_name(const cgs_op_t *op)
+{
+    return op->kind == CGS_OP_KERNEL ?
+           cgs_function_name(op->kernel.shape.function) :
+           cgs_op_kinds[op->kind]->name;
+}

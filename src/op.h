@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One call that puts work on a stream, as the program makes it (cgs_call_t)
+ * and as it was recorded (cgs_op_t).
+ *
+ * Each kind of op has the same few verbs (cgs_op_kind_t): admit says whether a
+ * call can be an op at all, compare holds it against a recorded one, take
+ * copies it, issue makes the call again, describe gives the parameters of the
+ * graph node. Describe serves building and patching alike. Nothing here knows
+ * of regions or threads.
+ */
+#ifndef CGS_OP_H
+#define CGS_OP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arena.h"
+#include "entries.h"
+#include "report.h"
+
+/** The legacy default stream, whichever of its names a program uses. */
+#define CGS_STREAM_LEGACY ((CUstream)0x1)
+
+typedef enum {
+    CGS_OP_KERNEL,
+    CGS_OP_COPY,
+    CGS_OP_SET,
+    CGS_OP_NUM_KINDS
+} cgs_op_kind_id_t;
+
+/** How a kernel was launched; decides how it is issued again. */
+typedef enum {
+    CGS_LAUNCH_PLAIN,       /**< cuLaunchKernel */
+    CGS_LAUNCH_EX,          /**< cuLaunchKernelEx */
+    CGS_LAUNCH_COOPERATIVE  /**< cuLaunchCooperativeKernel */
+} cgs_launch_api_t;
+
+/** What of a launch a node cannot take as an argument. No padding: compared
+ *  as bytes. */
+typedef struct {
+    CUfunction function; /**< or a CUkernel, as the driver allows */
+    unsigned   grid[3];
+    unsigned   block[3];
+    unsigned   shared_bytes;
+    uint32_t   api;       /**< cgs_launch_api_t */
+    uint32_t   num_attrs;
+    uint32_t   extra_size; /**< bytes of the `extra` buffer, 0 without */
+} cgs_launch_shape_t;
+
+/** Where the bytes of each argument lie. */
+typedef struct {
+    uint32_t num;
+    uint32_t total; /**< bytes of all, from offset 0 */
+    bool     is_kernel; /**< the handle is a CUkernel */
+    struct {
+        uint32_t offset, size;
+    } param[];
+} cgs_layout_t;
+
+/** How a copy was called; decides how it is issued again. */
+typedef enum {
+    CGS_COPY_ANY,  /**< cuMemcpyAsync */
+    CGS_COPY_DTOD,
+    CGS_COPY_HTOD,
+    CGS_COPY_DTOH,
+    CGS_COPY_2D,
+    CGS_COPY_3D
+} cgs_copy_api_t;
+
+/** One end of a copy. No padding: compared as bytes. */
+typedef struct {
+    uint64_t address; /**< device or host address, or a CUarray */
+    uint64_t type;    /**< CUmemorytype as called; UNIFIED where not said */
+    size_t   x_bytes, y, z, lod;
+    size_t   pitch, height;
+} cgs_copy_end_t;
+
+typedef struct {
+    cgs_copy_end_t src, dst;
+    size_t         width_bytes, height, depth;
+    uint64_t       api; /**< cgs_copy_api_t */
+} cgs_copy_t;
+
+typedef struct {
+    CUdeviceptr dst;
+    size_t      pitch;
+    size_t      width, height; /**< in elements; height 1 for a 1-D set */
+    unsigned    value;
+    uint16_t    element_size;  /**< 1, 2 or 4 bytes */
+    uint16_t    is_2d;         /**< called by a 2-D function */
+} cgs_set_t;
+
+/** A call as the program makes it; lives on its stack. */
+typedef struct {
+    cgs_op_kind_id_t kind;
+    CUstream         stream;
+    CUdevice         device;   /**< of the current context, for admit */
+    bool             refused;  /**< can be no op, whatever it holds */
+    const char       *reason;  /**< set with refused, and by admit */
+    CUresult         result;   /**< of a swallowed call */
+    union {
+        struct {
+            cgs_launch_shape_t      shape;
+            void                    **params;
+            const char              *extra;  /**< buffer, or NULL */
+            const CUlaunchAttribute *attrs;
+            const cgs_layout_t      *layout; /**< set by admit */
+        } kernel;
+        struct {
+            cgs_copy_t   copy;
+            CUmemorytype src_type, dst_type; /**< set by admit */
+            uint64_t     generation;         /**< set by admit */
+        } copy;
+        struct {
+            cgs_set_t set;
+            uint64_t  generation; /**< set by admit */
+        } set;
+    };
+} cgs_call_t;
+
+/** A recorded call; what it points to lies in its recording's arena. */
+typedef struct {
+    uint8_t     kind;  /**< cgs_op_kind_id_t */
+    bool        dirty; /**< differs from its node */
+    CUgraphNode node;  /**< in the segment's graph, or NULL */
+    union {
+        struct {
+            cgs_launch_shape_t shape;
+            cgs_layout_t       *layout;
+            char               *args;      /**< bytes by the layout */
+            void               **pointers; /**< to each argument in args */
+            CUlaunchAttribute  *attrs;
+        } kernel;
+        struct {
+            cgs_copy_t   copy;
+            CUmemorytype src_type, dst_type; /**< what the addresses are */
+            uint64_t     generation;         /**< of memory, when looked up */
+        } copy;
+        struct {
+            cgs_set_t set;
+            uint64_t  generation;
+        } set;
+    };
+} cgs_op_t;
+
+/** What comparing a call with an op found. */
+typedef enum {
+    CGS_MATCH_SAME,    /**< nothing differs */
+    CGS_MATCH_CHANGED, /**< only what a patch can change */
+    CGS_MATCH_OTHER    /**< another shape, or no op at all */
+} cgs_match_t;
+
+/** The verbs of a kind. */
+typedef struct {
+    const char *name; /**< of the kind, for reports */
+
+    /** Whether the call can be an op in the current context; fills what take
+     *  and describe need, or sets the reason. Calls the driver. */
+    bool (*admit)(cgs_call_t *call);
+
+    /** Hold a call against an op. Allocates nothing. Where the answer is
+     *  CHANGED the call has been admitted. */
+    cgs_match_t (*compare)(const cgs_op_t *op, cgs_call_t *call);
+
+    /** Copy an admitted call into an op; a new one (`arena` given), or one
+     *  that compare found CHANGED (`arena` NULL). @return 0 or -ENOMEM. */
+    int (*take)(cgs_op_t *op, const cgs_call_t *call, cgs_arena_t *arena);
+
+    /** Make the recorded call on a stream. */
+    CUresult (*issue)(const cgs_op_t *op, CUstream stream);
+
+    /** Parameters of the op's node in a context. `params` is zeroed before
+     *  and points into the op after. */
+    void (*describe)(const cgs_op_t *op, CUcontext ctx,
+                     CUgraphNodeParams *params);
+
+    /** Set on a fresh node what its parameters cannot hold; NULL where they
+     *  hold all. */
+    CUresult (*decorate)(const cgs_op_t *op, CUgraphNode node);
+
+    /** Say what differs, for the report. Strings are literals or allocated
+     *  and live on. Calls the driver for names. */
+    void (*explain)(const cgs_op_t *op, const cgs_call_t *call,
+                    cgs_divergence_t *divergence);
+} cgs_op_kind_t;
+
+extern const cgs_op_kind_t cgs_op_kernel;
+extern const cgs_op_kind_t cgs_op_copy;
+extern const cgs_op_kind_t cgs_op_set;
+
+extern const cgs_op_kind_t *const cgs_op_kinds[CGS_OP_NUM_KINDS];
+
+/** Name of what a call does, for the report: a kernel's name, or the kind's.
+ *  @return Allocated or literal; lives on. Calls the driver. */
+const char *cgs_op_call_name(const cgs_call_t *call);
+const char *cgs_op_name(const cgs_op_t *op);
+
+/** Fill in a call that is all zero but for its stream. @{ */
+void cgs_call_launch(cgs_call_t *call, cgs_launch_api_t api, CUfunction f,
+                     const unsigned grid[3], const unsigned block[3],
+                     unsigned shared_bytes, void **params, void **extra,
+                     const CUlaunchAttribute *attrs, unsigned num_attrs);
+void cgs_call_copy(cgs_call_t *call, cgs_copy_api_t api, CUmemorytype dst_type,
+                   uint64_t dst, CUmemorytype src_type, uint64_t src,
+                   size_t bytes);
+void cgs_call_copy_2d(cgs_call_t *call, const CUDA_MEMCPY2D *copy);
+void cgs_call_copy_3d(cgs_call_t *call, const CUDA_MEMCPY3D *copy);
+void cgs_call_set(cgs_call_t *call, CUdeviceptr dst, size_t pitch,
+                  unsigned value, unsigned element_size, size_t width,
+                  size_t height, bool is_2d);
+/** @} */
+
+/**
+ * What an address is to a copy or a set. Calls the driver.
+ *
+ * @param address Device or host address.
+ * @param device  Device that device memory must belong to.
+ * @param type    Set to CU_MEMORYTYPE_DEVICE for memory of that device that
+ *                is not managed, or to CU_MEMORYTYPE_HOST for pinned memory.
+ *
+ * @return false where it is neither: the call must be a barrier.
+ */
+bool cgs_memory_type(uint64_t address, CUdevice device, CUmemorytype *type);
+
+/**
+ * Number of the present state of memory: another one after any call that may
+ * have ended what an address means. Any thread.
+ */
+uint64_t cgs_memory_generation(void);
+void cgs_memory_changed(void);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asynchronous sets of device memory as ops, in one and two dimensions.
+ */
+#define _GNU_SOURCE
+#include "op.h"
+
+#include <string.h>
+
+void cgs_call_set(cgs_call_t *call, CUdeviceptr dst, size_t pitch,
+                  unsigned value, unsigned element_size, size_t width,
+                  size_t height, bool is_2d)
+{
+    cgs_set_t *set = &call->set.set;
+
+    call->kind        = CGS_OP_SET;
+    set->dst          = dst;
+    set->pitch        = pitch;
+    set->width        = width;
+    set->height       = height;
+    set->value        = value;
+    set->element_size = element_size;
+    set->is_2d        = is_2d;
+    if ((width == 0) || (height == 0)) {
+        call->refused = true;
+        call->reason  = "a set of no bytes";
+    }
+}
+
+static bool set_admit(cgs_call_t *call)
+{
+    CUmemorytype type;
+
+    call->set.generation = cgs_memory_generation();
+    if (!cgs_memory_type(call->set.set.dst, call->device, &type) ||
+        (type != CU_MEMORYTYPE_DEVICE)) {
+        call->reason = "a set of memory that is not the device's own";
+        return false;
+    }
+    return true;
+}
+
+static cgs_match_t set_compare(const cgs_op_t *op, cgs_call_t *call)
+{
+    const cgs_set_t *old = &op->set.set;
+    const cgs_set_t *now = &call->set.set;
+
+    if (!memcmp(old, now, sizeof(*old)) &&
+        (op->set.generation == cgs_memory_generation())) {
+        return CGS_MATCH_SAME;
+    }
+    /* The driver patches sets of one dimension only. */
+    if (old->is_2d || now->is_2d || (old->element_size != now->element_size) ||
+        !set_admit(call)) {
+        return CGS_MATCH_OTHER;
+    }
+    return CGS_MATCH_CHANGED;
+}
+
+static int set_take(cgs_op_t *op, const cgs_call_t *call, cgs_arena_t *arena)
+{
+    (void)arena;
+    op->set.set        = call->set.set;
+    op->set.generation = call->set.generation;
+    return 0;
+}
+
+static CUresult issue_2d(const cgs_set_t *set, CUstream stream)
+{
+    switch (set->element_size) {
+    case 1:
+        return CGS_REAL(cuMemsetD2D8Async)(set->dst, set->pitch, set->value,
+                                           set->width, set->height, stream);
+    case 2:
+        return CGS_REAL(cuMemsetD2D16Async)(set->dst, set->pitch, set->value,
+                                            set->width, set->height, stream);
+    default:
+        return CGS_REAL(cuMemsetD2D32Async)(set->dst, set->pitch, set->value,
+                                            set->width, set->height, stream);
+    }
+}
+
+static CUresult set_issue(const cgs_op_t *op, CUstream stream)
+{
+    const cgs_set_t *set = &op->set.set;
+
+    if (set->is_2d) {
+        return issue_2d(set, stream);
+    }
+    switch (set->element_size) {
+    case 1:
+        return CGS_REAL(cuMemsetD8Async)(set->dst, set->value, set->width,
+                                         stream);
+    case 2:
+        return CGS_REAL(cuMemsetD16Async)(set->dst, set->value, set->width,
+                                          stream);
+    default:
+        return CGS_REAL(cuMemsetD32Async)(set->dst, set->value, set->width,
+                                          stream);
+    }
+}
+
+static void set_describe(const cgs_op_t *op, CUcontext ctx,
+                         CUgraphNodeParams *params)
+{
+    const cgs_set_t *set = &op->set.set;
+
+    params->type               = CU_GRAPH_NODE_TYPE_MEMSET;
+    params->memset.dst         = set->dst;
+    params->memset.pitch       = set->is_2d ? set->pitch : 0;
+    params->memset.value       = set->value;
+    params->memset.elementSize = set->element_size;
+    params->memset.width       = set->width;
+    params->memset.height      = set->height;
+    params->memset.ctx         = ctx;
+}
+
+static void set_explain(const cgs_op_t *op, const cgs_call_t *call,
+                        cgs_divergence_t *divergence)
+{
+    const cgs_set_t *old = &op->set.set;
+    const cgs_set_t *now = &call->set.set;
+    uint64_t        from, to;
+
+    if (old->dst != now->dst) {
+        divergence->what = "destination";
+        from             = old->dst;
+        to               = now->dst;
+    } else if (old->value != now->value) {
+        divergence->what = "value";
+        from             = old->value;
+        to               = now->value;
+    } else if (old->width != now->width) {
+        divergence->what = "width";
+        from             = old->width;
+        to               = now->width;
+    } else if (memcmp(old, now, sizeof(*old))) {
+        divergence->what = "shape";
+        return;
+    } else {
+        divergence->what = "memory freed since";
+        return;
+    }
+    divergence->size      = sizeof(from);
+    divergence->num_bytes = sizeof(from);
+    memcpy(divergence->old_bytes, &from, sizeof(from));
+    memcpy(divergence->new_bytes, &to, sizeof(to));
+}
+
+const cgs_op_kind_t cgs_op_set = {
+    .name     = "set",
+    .admit    = set_admit,
+    .compare  = set_compare,
+    .take     = set_take,
+    .issue    = set_issue,
+    .describe = set_describe,
+    .explain  = set_explain,
+};

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The outermost matching range of a thread opens its region; ranges nested in
+ * it are only counted, to know which pop is its own.
+ *
+ * NVTX keeps a stack per thread and domain, so ranges of another domain need
+ * not be counted. A start/end range may end in another thread.
+ */
+#include "ranges.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "flow.h"
+#include "life.h"
+#include "region.h"
+
+/* Start/end ranges that are open as regions. */
+static atomic_uint num_started;
+
+static bool same_domain(const char *a, const char *b)
+{
+    return (a == b) || ((a != NULL) && (b != NULL) && !strcmp(a, b));
+}
+
+static void range_push(const char *domain, const char *text)
+{
+    cgs_region_t *region;
+
+    if (cgs_life_is_off()) {
+        return;
+    }
+    region = cgs_flow_own_region();
+    if (region != NULL) {
+        region->depth += (region->range_id == 0) &&
+                         same_domain(region->domain, domain);
+        return;
+    }
+    region = cgs_region_of_range(domain, text, false);
+    if ((region != NULL) && cgs_region_enter(region)) {
+        region->depth = 0;
+        if (!same_domain(region->domain, domain)) {
+            free(region->domain);
+            region->domain = domain != NULL ? strdup(domain) : NULL;
+        }
+    }
+}
+
+static void range_pop(const char *domain)
+{
+    cgs_region_t *region = cgs_flow_own_region();
+
+    if ((region == NULL) || (region->range_id != 0) ||
+        !same_domain(region->domain, domain) || cgs_life_is_child()) {
+        return;
+    }
+    if (region->depth > 0) {
+        --region->depth;
+        return;
+    }
+    cgs_region_leave(region);
+    cgs_self.region = NULL;
+}
+
+static void range_start(const char *domain, const char *text, uint64_t id)
+{
+    cgs_region_t *region;
+
+    if (cgs_life_is_off() || (cgs_flow_own_region() != NULL)) {
+        return;
+    }
+    region = cgs_region_of_range(domain, text, true);
+    if ((region != NULL) && cgs_region_enter(region)) {
+        cgs_lock(&region->lock);
+        region->range_id = id;
+        cgs_unlock(&region->lock);
+        atomic_fetch_add(&num_started, 1);
+    }
+}
+
+static void range_end(uint64_t id)
+{
+    cgs_region_t *region;
+    bool         found;
+
+    if (cgs_life_is_child() || (atomic_load(&num_started) == 0)) {
+        return;
+    }
+    for (region = cgs_region_first(); region != NULL; region = region->next) {
+        cgs_lock(&region->lock);
+        found = region->range_id == id;
+        cgs_unlock(&region->lock);
+        if (found) {
+            atomic_fetch_sub(&num_started, 1);
+            cgs_region_leave(region);
+            return;
+        }
+    }
+}
+
+const cgs_range_sink_t cgs_ranges_sink = {
+    .push  = range_push,
+    .pop   = range_pop,
+    .start = range_start,
+    .end   = range_end,
+};

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Growing and cutting of recordings.
+ */
+#include "recording.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph.h"
+
+static void release_segment(cgs_segment_t *segment)
+{
+    cgs_graph_destroy(segment);
+    cgs_arena_release(&segment->arena);
+    free(segment->ops);
+    memset(segment, 0, sizeof(*segment));
+}
+
+int cgs_recording_open_segment(cgs_recording_t *recording, CUstream stream,
+                               CUcontext ctx)
+{
+    uint32_t      capacity;
+    cgs_segment_t *segments, *segment;
+
+    if (recording->num_segments == recording->capacity) {
+        capacity = recording->capacity > 0 ? 2 * recording->capacity : 4;
+        segments = realloc(recording->segments, capacity * sizeof(*segments));
+        if (segments == NULL) {
+            return -ENOMEM;
+        }
+        recording->segments = segments;
+        recording->capacity = capacity;
+    }
+    segment = &recording->segments[recording->num_segments++];
+    memset(segment, 0, sizeof(*segment));
+    segment->stream = stream;
+    segment->ctx    = ctx;
+    return 0;
+}
+
+int cgs_recording_append(cgs_recording_t *recording, const cgs_call_t *call)
+{
+    cgs_segment_t *segment = &recording->segments[recording->num_segments - 1];
+    uint32_t      capacity;
+    cgs_op_t      *ops, *op;
+
+    if (segment->num_ops == segment->capacity) {
+        capacity = segment->capacity > 0 ? 2 * segment->capacity : 16;
+        ops      = realloc(segment->ops, capacity * sizeof(*ops));
+        if (ops == NULL) {
+            return -ENOMEM;
+        }
+        segment->ops      = ops;
+        segment->capacity = capacity;
+    }
+    op = &segment->ops[segment->num_ops];
+    memset(op, 0, sizeof(*op));
+    op->kind = call->kind;
+    if (cgs_op_kinds[call->kind]->take(op, call, &segment->arena) != 0) {
+        return -ENOMEM;
+    }
+    ++segment->num_ops;
+    return 0;
+}
+
+void cgs_recording_truncate(cgs_recording_t *recording, uint32_t segment,
+                            uint32_t num_ops)
+{
+    uint32_t keep = num_ops > 0 ? segment + 1 : segment;
+    uint32_t i;
+
+    if (num_ops > 0) {
+        cgs_graph_destroy(&recording->segments[segment]);
+        recording->segments[segment].num_ops = num_ops;
+    }
+    for (i = keep; i < recording->num_segments; ++i) {
+        release_segment(&recording->segments[i]);
+    }
+    if (keep < recording->num_segments) {
+        recording->num_segments = keep;
+    }
+}
+
+void cgs_recording_release(cgs_recording_t *recording)
+{
+    cgs_recording_truncate(recording, 0, 0);
+    free(recording->segments);
+    memset(recording, 0, sizeof(*recording));
+}
+
+size_t cgs_recording_bytes(const cgs_recording_t *recording)
+{
+    size_t   bytes = recording->capacity * sizeof(cgs_segment_t);
+    uint32_t i;
+
+    for (i = 0; i < recording->num_segments; ++i) {
+        bytes += recording->segments[i].arena.bytes +
+                 recording->segments[i].capacity * sizeof(cgs_op_t);
+    }
+    return bytes;
+}

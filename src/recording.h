@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One recorded way through a region: segments of ops, cut where the program
+ * made a call that held-back work must not cross.
+ */
+#ifndef CGS_RECORDING_H
+#define CGS_RECORDING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arena.h"
+#include "op.h"
+
+/** The ops between two barriers, on one stream, and their graph. */
+typedef struct {
+    cgs_op_t    *ops;
+    uint32_t    num_ops, capacity;
+    CUstream    stream; /**< normalised: never NULL */
+    CUcontext   ctx;
+    cgs_arena_t arena;  /**< what the ops point to */
+
+    CUgraph     graph;
+    CUgraphExec exec;      /**< NULL: not built */
+    uint32_t    *dirty;    /**< ops that differ from their nodes */
+    uint32_t    num_dirty;
+    uint32_t    failures;  /**< builds and launches that failed */
+} cgs_segment_t;
+
+/** Owned by its region, under the region's lock. */
+typedef struct {
+    cgs_segment_t *segments;
+    uint32_t      num_segments, capacity;
+} cgs_recording_t;
+
+/** Add an admitted call as the last op of the last segment, which is open.
+ *  @return 0 or -ENOMEM. */
+int cgs_recording_append(cgs_recording_t *recording, const cgs_call_t *call);
+
+/** Begin a segment; ops are appended to it. @return 0 or -ENOMEM. */
+int cgs_recording_open_segment(cgs_recording_t *recording, CUstream stream,
+                               CUcontext ctx);
+
+/** Keep the first `num_ops` ops of a segment and nothing after them. The
+ *  segment's graph, if any, is destroyed. Calls the driver. */
+void cgs_recording_truncate(cgs_recording_t *recording, uint32_t segment,
+                            uint32_t num_ops);
+
+/** Destroy all. Calls the driver. */
+void cgs_recording_release(cgs_recording_t *recording);
+
+/** Bytes of host memory held. */
+size_t cgs_recording_bytes(const cgs_recording_t *recording);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The regions of the process: which range is which, and entering and leaving
+ * them.
+ */
+#define _GNU_SOURCE
+#include "region.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "cursor.h"
+#include "flow.h"
+#include "function.h"
+#include "graph.h"
+#include "life.h"
+#include "log.h"
+
+/* Ranges and regions that are remembered; later names are left alone. */
+#define MAX_RANGES  65536
+#define MAX_REGIONS 4096
+
+/* What a range turned out to be. */
+typedef struct {
+    char           *key; /* domain, newline, text */
+    cgs_region_t   *region; /* NULL: to be left alone */
+    UT_hash_handle hh;
+} range_t;
+
+static struct {
+    cgs_lock_t              lock;
+    range_t                 *push_ranges;  /* uthash by key */
+    range_t                 *start_ranges; /* of start/end ranges */
+    _Atomic(cgs_region_t *) first;         /* only ever added to */
+    unsigned                num_regions;
+} regions;
+
+cgs_region_t *cgs_region_first(void)
+{
+    return atomic_load_explicit(&regions.first, memory_order_acquire);
+}
+
+cgs_region_t *cgs_region_find(const char *name)
+{
+    cgs_region_t *region;
+
+    for (region = cgs_region_first();
+         (region != NULL) && strcmp(region->name, name);
+         region = region->next) {
+    }
+    return region;
+}
+
+/* Under the lock. */
+static cgs_region_t *add_region(const char *name, const cgs_rule_t *rule)
+{
+    cgs_region_t *region = cgs_region_find(name);
+
+    if (region != NULL) {
+        return region;
+    }
+    if (regions.num_regions == MAX_REGIONS) {
+        cgs_log(CGS_LOG_WARN, "more than %d regions: %s is left alone",
+                MAX_REGIONS, name);
+        return NULL;
+    }
+    region = calloc(1, sizeof(*region));
+    if (region == NULL) {
+        return NULL;
+    }
+    region->name = strdup(name);
+    region->rule = rule;
+    if (region->name == NULL) {
+        free(region);
+        return NULL;
+    }
+    region->next = cgs_region_first();
+    atomic_store_explicit(&regions.first, region, memory_order_release);
+    ++regions.num_regions;
+    return region;
+}
+
+static cgs_region_t *decide(const char *domain, const char *text,
+                            bool start_end)
+{
+    const cgs_config_t *config = cgs_config_get();
+    const cgs_rule_t   *rule   = cgs_config_match(config, domain, text);
+
+    if (config->mode == CGS_MODE_OFF) {
+        return NULL;
+    }
+    if (rule != NULL) {
+        return rule->enable ? add_region(rule->name, rule) : NULL;
+    }
+    return config->every_range && config->defaults.enable && !start_end ?
+           add_region(text, &config->defaults) : NULL;
+}
+
+cgs_region_t *cgs_region_of_range(const char *domain, const char *text,
+                                  bool start_end)
+{
+    range_t      **ranges = start_end ? &regions.start_ranges :
+                                        &regions.push_ranges;
+    cgs_region_t *region;
+    range_t      *range;
+    char         buffer[512];
+    char         *key = buffer;
+    int          length;
+
+    length = snprintf(buffer, sizeof(buffer), "%s\n%s",
+                      domain != NULL ? domain : "", text);
+    if (length >= (int)sizeof(buffer)) {
+        return NULL; /* no name that anybody would give to a region */
+    }
+
+    cgs_config_get(); /* may print, so not under the lock */
+    cgs_lock(&regions.lock);
+    HASH_FIND_STR(*ranges, key, range);
+    if (range != NULL) {
+        region = range->region;
+    } else {
+        region = decide(domain, text, start_end);
+        range  = HASH_COUNT(*ranges) < MAX_RANGES ?
+                 calloc(1, sizeof(*range)) : NULL;
+        if (range != NULL) {
+            range->key    = strdup(key);
+            range->region = region;
+        }
+        if ((range != NULL) && (range->key != NULL)) {
+            HASH_ADD_KEYPTR(hh, *ranges, range->key, length, range);
+        } else {
+            free(range);
+        }
+    }
+    cgs_unlock(&regions.lock);
+    return region;
+}
+
+bool cgs_region_enter(cgs_region_t *region)
+{
+    cgs_thread_t *self = &cgs_self;
+
+    if (atomic_exchange_explicit(&region->busy, true, memory_order_acquire)) {
+        cgs_lock(&region->lock);
+        cgs_region_fallback(region, "it was open in another thread");
+        cgs_unlock(&region->lock);
+        return false;
+    }
+    ++self->guard;
+    cgs_lock(&region->lock);
+    cgs_cursor_start(region);
+    self->region     = region;
+    self->run_serial = atomic_fetch_add(&region->run_serial, 1) + 1;
+    self->ctx_known  = false;
+    cgs_unlock(&region->lock);
+    --self->guard;
+
+    if (!cgs_flow_open(region)) {
+        self->region = NULL;
+        atomic_store_explicit(&region->busy, false, memory_order_release);
+        return false;
+    }
+    cgs_life_gate_add(1);
+    return true;
+}
+
+void cgs_region_leave(cgs_region_t *region)
+{
+    CUcontext ctx;
+    bool      entered = false;
+
+    ++cgs_self.guard;
+    cgs_lock(&region->lock);
+    if (atomic_load(&region->held) > 0) {
+        ctx     = region->recording.segments[region->cursor.segment].ctx;
+        entered = cgs_graph_enter_context(ctx);
+    }
+    cgs_cursor_finish(region);
+    if (entered) {
+        cgs_graph_leave_context();
+    }
+    atomic_fetch_add(&region->run_serial, 1);
+    region->range_id = 0;
+    cgs_unlock(&region->lock);
+    --cgs_self.guard;
+
+    cgs_flow_close(region);
+    cgs_life_gate_add(-1);
+    atomic_store_explicit(&region->busy, false, memory_order_release);
+}
+
+void cgs_region_fallback(cgs_region_t *region, const char *reason)
+{
+    cgs_region_stats_t *stats = &region->stats;
+    size_t             i;
+
+    for (i = 0; i < stats->num_fallbacks; ++i) {
+        if (stats->fallbacks[i].reason == reason) {
+            ++stats->fallbacks[i].count;
+            return;
+        }
+    }
+    if (stats->num_fallbacks < CGS_MAX_FALLBACKS) {
+        stats->fallbacks[i].reason = reason;
+        stats->fallbacks[i].count  = 1;
+        ++stats->num_fallbacks;
+        cgs_log(CGS_LOG_INFO, "region %s: plain in run %llu: %s",
+                region->name, (unsigned long long)stats->runs, reason);
+    }
+}
+
+void cgs_region_recapture(cgs_region_t *region)
+{
+    cgs_lock(&region->lock);
+    region->recapture = true;
+    cgs_unlock(&region->lock);
+}
+
+void cgs_region_destroy(cgs_region_t *region, const char *reason)
+{
+    CUcontext ctx;
+    bool      entered = false;
+
+    ++cgs_self.guard;
+    cgs_lock(&region->lock);
+    if (atomic_load(&region->held) > 0) {
+        ctx     = region->recording.segments[region->cursor.segment].ctx;
+        entered = cgs_graph_enter_context(ctx);
+        cgs_cursor_flush(region);
+    }
+    if (region->recording.num_segments > 0) {
+        cgs_log(CGS_LOG_INFO, "region %s: destroyed: %s", region->name,
+                reason);
+        cgs_recording_release(&region->recording);
+        cgs_cursor_go_plain(region, reason);
+    }
+    if (entered) {
+        cgs_graph_leave_context();
+    }
+    cgs_unlock(&region->lock);
+    --cgs_self.guard;
+}
+
+void cgs_region_destroy_all(const char *reason)
+{
+    cgs_region_t *region;
+
+    for (region = cgs_region_first(); region != NULL; region = region->next) {
+        cgs_region_destroy(region, reason);
+    }
+    cgs_function_forget_all();
+}

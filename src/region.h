@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A region: a named span of the program, its recording, and the run that is
+ * open now.
+ */
+#ifndef CGS_REGION_H
+#define CGS_REGION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config.h"
+#include "recording.h"
+#include "report.h"
+#include "thread.h"
+
+/** Reasons for going out plainly that one region tells apart. */
+#define CGS_MAX_FALLBACKS 16
+
+/** What the open run does with calls. */
+typedef enum {
+    CGS_RUN_PLAIN,  /**< lets them pass */
+    CGS_RUN_RECORD, /**< lets them pass and appends them */
+    CGS_RUN_REPLAY  /**< holds them against the recording */
+} cgs_run_mode_t;
+
+/** Where the open run stands. */
+typedef struct {
+    cgs_run_mode_t mode;
+    uint32_t       segment, op;  /**< next op to compare with */
+    bool           through;      /**< this segment goes out call by call */
+    bool           may_record;   /**< a mismatch may begin a recording */
+    bool           has_recorded; /**< this run appended ops */
+    bool           diverged;     /**< this run was not as recorded */
+    bool           launched;     /**< this run launched a graph */
+    uint64_t       calls;        /**< ops called so far */
+} cgs_cursor_t;
+
+/** Counters of a region, for the report. */
+typedef struct {
+    uint64_t         runs, replayed_runs, recordings, plain_runs;
+    uint64_t         calls, swallowed, launches, patched, barriers;
+    uint64_t         builds, build_ns;
+    int64_t          device_bytes;
+    cgs_fallback_t   fallbacks[CGS_MAX_FALLBACKS];
+    size_t           num_fallbacks;
+    cgs_divergence_t first_divergence;
+} cgs_region_stats_t;
+
+typedef struct cgs_region {
+    /* Constant. */
+    struct cgs_region *next; /**< in the list of all */
+    char              *name;
+    const cgs_rule_t  *rule;
+
+    /* The open run. Another thread may end it, or issue what it holds back;
+     * `busy` is taken by the thread that enters. */
+    atomic_bool      busy;
+    atomic_ullong    run_serial; /**< changes when a run begins or ends */
+    atomic_uint      held;       /**< ops that were swallowed and not issued */
+    _Atomic(CUstream) held_stream;
+
+    /* Under the lock. */
+    cgs_lock_t         lock;
+    cgs_cursor_t       cursor;
+    cgs_recording_t    recording;
+    bool               recapture;  /**< record anew at the next run */
+    uint32_t           wasted;     /**< recordings since the last full replay */
+    uint64_t           record_run; /**< no recording before this run */
+    CUresult           pending;    /**< error that a swallowed call had */
+    uint64_t           range_id;   /**< of the start/end range, or 0 */
+    char               *domain;    /**< of the push/pop range, NULL default */
+    uint32_t           depth;      /**< ranges nested in it, same domain */
+    uint64_t           counts[CGS_OP_NUM_KINDS]; /**< calls by kind */
+    cgs_region_stats_t stats;
+} cgs_region_t;
+
+/**
+ * The region that a range opens, made at first sight. Any thread.
+ *
+ * @param domain     NVTX domain, NULL for the default one.
+ * @param text       Text of the range.
+ * @param start_end  A start/end range: only a rule makes it a region.
+ *
+ * @return A region, or NULL: the range is to be left alone.
+ */
+cgs_region_t *cgs_region_of_range(const char *domain, const char *text,
+                                  bool start_end);
+
+/** Begin a run in this thread. Builds what was recorded before.
+ *  @return false if it cannot be: the range is to be left alone. */
+bool cgs_region_enter(cgs_region_t *region);
+
+/** End the open run, from any thread. */
+void cgs_region_leave(cgs_region_t *region);
+
+/** Note why calls go out plainly. Under the region's lock.
+ *  @param reason A string that lives on. */
+void cgs_region_fallback(cgs_region_t *region, const char *reason);
+
+/** All regions, linked by `next`. Any thread. */
+cgs_region_t *cgs_region_first(void);
+
+/** A region by name, or NULL. Any thread. */
+cgs_region_t *cgs_region_find(const char *name);
+
+/** Record the region anew at its next run. Any thread. */
+void cgs_region_recapture(cgs_region_t *region);
+
+/** Destroy a region's graphs and recording; what is held back is issued
+ *  first. It is recorded again at its next run. Any thread. */
+void cgs_region_destroy(cgs_region_t *region, const char *reason);
+
+/** The same for all regions. */
+void cgs_region_destroy_all(const char *reason);
+
+#endif

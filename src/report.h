@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The report: what was seen and done in this process, as a table or as JSON.
+ *
+ * Whoever knows the figures fills these structs at one moment; the writers
+ * hold no state and read nothing else.
+ */
+#ifndef CGS_REPORT_H
+#define CGS_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Most bytes of an argument that a divergence shows. */
+#define CGS_REPORT_MAX_BYTES 32
+
+/** Runs of a region that went out plainly for one reason. */
+typedef struct {
+    const char *reason;
+    uint64_t   count;
+} cgs_fallback_t;
+
+/** The first call that was not as recorded. */
+typedef struct {
+    bool       valid;     /**< false: there was none */
+    uint64_t   run;       /**< run of the region, from 1 */
+    uint64_t   op_index;  /**< call of the run, from 0 */
+    const char *kernel;   /**< name of the recorded kernel, "copy" or "set" */
+    const char *what;     /**< "argument", "grid", "block", "shared memory",
+                               "kernel", "attribute", "kind", "stream",
+                               "missing call", "extra call", ... */
+    int        arg;       /**< number of the argument from 0, or -1 */
+    uint32_t   offset;    /**< first byte that differs, in the argument */
+    uint32_t   size;      /**< bytes of the argument */
+    uint8_t    old_bytes[CGS_REPORT_MAX_BYTES]; /**< as recorded */
+    uint8_t    new_bytes[CGS_REPORT_MAX_BYTES]; /**< as called */
+    uint32_t   num_bytes; /**< used in both arrays, 0 where texts say it */
+    const char *old_text; /**< kernel name, grid, ... or NULL */
+    const char *new_text; /**< kernel name, grid, ... or NULL */
+} cgs_divergence_t;
+
+/** One region. */
+typedef struct {
+    const char           *name;
+    const char           *state;        /**< what it does now, a word */
+    uint64_t             runs;
+    uint64_t             replayed_runs; /**< replayed from end to end */
+    uint64_t             recordings;
+    uint64_t             plain_runs;    /**< neither replayed nor recorded */
+    uint64_t             calls;         /**< ops the program called */
+    uint64_t             swallowed;     /**< of these, done by a graph */
+    uint64_t             launches;      /**< of graphs */
+    uint64_t             patched;       /**< nodes given new parameters */
+    uint64_t             barriers;
+    uint64_t             segments;
+    uint64_t             nodes;
+    uint64_t             builds;
+    uint64_t             build_ns;      /**< all builds together */
+    uint64_t             device_bytes;  /**< held by the graphs */
+    uint64_t             host_bytes;    /**< held by the recordings */
+    const cgs_fallback_t *fallbacks;
+    size_t               num_fallbacks;
+    cgs_divergence_t     first_divergence;
+} cgs_region_report_t;
+
+/** The process. */
+typedef struct {
+    const char                *version;       /**< of cgshim */
+    const char                *program;
+    int                       pid;
+    const char                *mode;          /**< "on", "observe", "off" */
+    int                       driver_version; /**< as cuDriverGetVersion says,
+                                                   0 where not known */
+    const char                *note;          /**< why nothing is replayed, one
+                                                   line; NULL */
+    uint64_t                  launches;       /**< of kernels, seen by us */
+    uint64_t                  copies;         /**< seen by us */
+    uint64_t                  sets;           /**< seen by us */
+    const cgs_region_report_t *regions;
+    size_t                    num_regions;
+} cgs_report_t;
+
+/**
+ * Write a report: a table to stderr, or JSON to a file. A plain file appears
+ * whole or not at all; a symbolic link is refused; other files (a FIFO, a
+ * device) are written to as they are. Any thread, during exit too. Keeps
+ * errno, prints no message of its own.
+ *
+ * @param report What to write; strings may be NULL and hold any byte.
+ * @param target "stderr", or the name of a file where %p is the process id,
+ *               %h the host's name and %% a percent sign.
+ *
+ * @return 0, or -errno.
+ */
+int cgs_report_write(const cgs_report_t *report, const char *target);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A snapshot of all regions, for the report at exit.
+ */
+#define _GNU_SOURCE
+#include "summary.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "entries.h"
+#include "flow.h"
+#include "life.h"
+#include "log.h"
+#include "region.h"
+#include "report.h"
+
+static const char *region_state(const cgs_region_t *region)
+{
+    uint32_t i;
+
+    if (region->stats.runs <= region->rule->warmup) {
+        return "warm-up";
+    }
+    if (region->recording.num_segments == 0) {
+        return "plain";
+    }
+    for (i = 0; i < region->recording.num_segments; ++i) {
+        if (region->recording.segments[i].exec != NULL) {
+            return "replaying";
+        }
+    }
+    return region->stats.builds == 0 ? "recorded" : "plain";
+}
+
+static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out)
+{
+    const cgs_region_stats_t *stats = &region->stats;
+    uint32_t                 i;
+
+    cgs_lock(&region->lock);
+    *out = (cgs_region_report_t){
+        .name             = region->name,
+        .state            = region_state(region),
+        .runs             = stats->runs,
+        .replayed_runs    = stats->replayed_runs,
+        .recordings       = stats->recordings,
+        .plain_runs       = stats->plain_runs,
+        .calls            = stats->calls,
+        .swallowed        = stats->swallowed,
+        .launches         = stats->launches,
+        .patched          = stats->patched,
+        .barriers         = stats->barriers,
+        .builds           = stats->builds,
+        .build_ns         = stats->build_ns,
+        .device_bytes     = stats->device_bytes > 0 ? stats->device_bytes : 0,
+        .host_bytes       = cgs_recording_bytes(&region->recording),
+        .segments         = region->recording.num_segments,
+        .fallbacks        = stats->fallbacks,
+        .num_fallbacks    = stats->num_fallbacks,
+        .first_divergence = stats->first_divergence,
+    };
+    for (i = 0; i < region->recording.num_segments; ++i) {
+        out->nodes += region->recording.segments[i].exec != NULL ?
+                      region->recording.segments[i].num_ops : 0;
+    }
+    cgs_unlock(&region->lock);
+}
+
+static uint64_t count_calls(cgs_op_kind_id_t kind)
+{
+    uint64_t     count = atomic_load(&cgs_flow_counts.calls[kind]);
+    cgs_region_t *region;
+
+    for (region = cgs_region_first(); region != NULL; region = region->next) {
+        count += region->counts[kind];
+    }
+    return count;
+}
+
+void cgs_summary_write(void)
+{
+    static const char *const modes[] = {
+        [CGS_MODE_ON]      = "on",
+        [CGS_MODE_OBSERVE] = "observe",
+        [CGS_MODE_OFF]     = "off",
+    };
+    const cgs_config_t  *config  = cgs_config_get();
+    cgs_region_report_t *regions = NULL;
+    cgs_report_t        report   = {
+        .version = PACKAGE_VERSION,
+        .program = program_invocation_name,
+        .pid     = getpid(),
+        .mode    = modes[config->mode],
+        .note    = cgs_life_note(),
+    };
+    cgs_region_t        *region;
+    size_t              num = 0;
+
+    if (config->report == NULL) {
+        return;
+    }
+    for (region = cgs_region_first(); region != NULL; region = region->next) {
+        ++num;
+    }
+    regions = calloc(num + 1, sizeof(*regions));
+    if (regions == NULL) {
+        return;
+    }
+    /* The list grows at its head, and was made in order of appearance. */
+    report.num_regions = num;
+    for (region = cgs_region_first(); (region != NULL) && (num > 0);
+         region = region->next) {
+        snapshot_region(region, &regions[--num]);
+    }
+    CGS_REAL(cuDriverGetVersion)(&report.driver_version);
+    report.launches = count_calls(CGS_OP_KERNEL);
+    report.copies   = count_calls(CGS_OP_COPY);
+    report.sets     = count_calls(CGS_OP_SET);
+    report.regions  = regions;
+    if (cgs_report_write(&report, config->report) != 0) {
+        cgs_log_complain("the report could not be written to %s",
+                         config->report);
+    }
+    free(regions);
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver functions that have a meaning of their own here.
+ *
+ * Each is defined under the exact name that libcuda exports, so the compiler
+ * holds its type against cuda.h. A name with _ptsz is the same call where
+ * stream 0 means the per-thread default stream. All other functions are
+ * entries in assembly; kinds.txt says which is which.
+ */
+#include "entries.h"
+
+#include <string.h>
+
+#include "barrier.h"
+#include "doors.h"
+#include "flow.h"
+#include "function.h"
+#include "life.h"
+#include "op.h"
+#include "region.h"
+#include "thread.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+#define unlikely(_condition) __builtin_expect(!!(_condition), 0)
+
+/* One name for each default stream. */
+static inline CUstream legacy_stream(CUstream stream)
+{
+    return stream == NULL ? CU_STREAM_LEGACY : stream;
+}
+
+static inline CUstream per_thread_stream(CUstream stream)
+{
+    return stream == NULL ? CU_STREAM_PER_THREAD : stream;
+}
+
+/* The handle of the per-thread default stream means another stream in every
+ * thread, so nobody else could issue what is held back on it. */
+static inline void begin_call(cgs_call_t *call, CUstream stream)
+{
+    memset(call, 0, sizeof(*call));
+    call->stream = stream;
+    if (stream == CU_STREAM_PER_THREAD) {
+        call->refused = true;
+        call->reason  = "the per-thread default stream";
+    }
+}
+
+/*
+ * Define a function that puts work on a stream.
+ *
+ *   _name    exported name
+ *   _stream  the stream argument, normalised
+ *   _args    arguments of the real function, in parentheses
+ *   _fill    statement that fills in `call`
+ *   ...      parameters
+ *
+ * Where no region is open and nothing is held back, this is a load, a branch
+ * and a jump.
+ */
+#define DEFINE_WORK(_name, _stream, _args, _fill, ...) \
+    EXPORT CUresult _name(__VA_ARGS__) \
+    { \
+        cgs_verdict_t verdict; \
+        cgs_call_t    call; \
+        CUresult      result; \
+        \
+        if (!unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) { \
+            return CGS_REAL(_name) _args; \
+        } \
+        begin_call(&call, _stream); \
+        _fill; \
+        verdict = cgs_flow_before(&call); \
+        if (verdict == CGS_VERDICT_SWALLOWED) { \
+            return call.result; \
+        } \
+        ++cgs_self.guard; \
+        result = CGS_REAL(_name) _args; \
+        --cgs_self.guard; \
+        return cgs_flow_after(&call, verdict, result); \
+    }
+
+/* A function and its per-thread twin. */
+#define DEFINE_WORK_TWINS(_name, _args, _fill, ...) \
+    DEFINE_WORK(_name, legacy_stream(stream), _args, _fill, __VA_ARGS__) \
+    DEFINE_WORK(_name##_ptsz, per_thread_stream(stream), _args, _fill, \
+                __VA_ARGS__)
+
+/* Launches */
+
+static inline void fill_launch(cgs_call_t *call, cgs_launch_api_t api,
+                               CUfunction f, unsigned gx, unsigned gy,
+                               unsigned gz, unsigned bx, unsigned by,
+                               unsigned bz, unsigned shared_bytes,
+                               void **params, void **extra)
+{
+    const unsigned grid[3]  = {gx, gy, gz};
+    const unsigned block[3] = {bx, by, bz};
+
+    cgs_call_launch(call, api, f, grid, block, shared_bytes, params, extra,
+                    NULL, 0);
+}
+
+static inline void fill_launch_ex(cgs_call_t *call,
+                                  const CUlaunchConfig *config, CUfunction f,
+                                  void **params, void **extra)
+{
+    const unsigned grid[3]  = {config->gridDimX, config->gridDimY,
+                               config->gridDimZ};
+    const unsigned block[3] = {config->blockDimX, config->blockDimY,
+                               config->blockDimZ};
+
+    cgs_call_launch(call, CGS_LAUNCH_EX, f, grid, block,
+                    config->sharedMemBytes, params, extra, config->attrs,
+                    config->numAttrs);
+}
+
+DEFINE_WORK_TWINS(cuLaunchKernel,
+                  (f, gx, gy, gz, bx, by, bz, shared_bytes, stream, params,
+                   extra),
+                  fill_launch(&call, CGS_LAUNCH_PLAIN, f, gx, gy, gz, bx, by,
+                              bz, shared_bytes, params, extra),
+                  CUfunction f, unsigned gx, unsigned gy, unsigned gz,
+                  unsigned bx, unsigned by, unsigned bz,
+                  unsigned shared_bytes, CUstream stream, void **params,
+                  void **extra)
+
+DEFINE_WORK_TWINS(cuLaunchCooperativeKernel,
+                  (f, gx, gy, gz, bx, by, bz, shared_bytes, stream, params),
+                  fill_launch(&call, CGS_LAUNCH_COOPERATIVE, f, gx, gy, gz,
+                              bx, by, bz, shared_bytes, params, NULL),
+                  CUfunction f, unsigned gx, unsigned gy, unsigned gz,
+                  unsigned bx, unsigned by, unsigned bz,
+                  unsigned shared_bytes, CUstream stream, void **params)
+
+DEFINE_WORK(cuLaunchKernelEx, legacy_stream(config->hStream),
+            (config, f, params, extra),
+            fill_launch_ex(&call, config, f, params, extra),
+            const CUlaunchConfig *config, CUfunction f, void **params,
+            void **extra)
+DEFINE_WORK(cuLaunchKernelEx_ptsz, per_thread_stream(config->hStream),
+            (config, f, params, extra),
+            fill_launch_ex(&call, config, f, params, extra),
+            const CUlaunchConfig *config, CUfunction f, void **params,
+            void **extra)
+
+/* Copies */
+
+DEFINE_WORK_TWINS(cuMemcpyAsync, (dst, src, bytes, stream),
+                  cgs_call_copy(&call, CGS_COPY_ANY, CU_MEMORYTYPE_UNIFIED,
+                                dst, CU_MEMORYTYPE_UNIFIED, src, bytes),
+                  CUdeviceptr dst, CUdeviceptr src, size_t bytes,
+                  CUstream stream)
+
+DEFINE_WORK_TWINS(cuMemcpyDtoDAsync_v2, (dst, src, bytes, stream),
+                  cgs_call_copy(&call, CGS_COPY_DTOD, CU_MEMORYTYPE_DEVICE,
+                                dst, CU_MEMORYTYPE_DEVICE, src, bytes),
+                  CUdeviceptr dst, CUdeviceptr src, size_t bytes,
+                  CUstream stream)
+
+DEFINE_WORK_TWINS(cuMemcpyHtoDAsync_v2, (dst, src, bytes, stream),
+                  cgs_call_copy(&call, CGS_COPY_HTOD, CU_MEMORYTYPE_DEVICE,
+                                dst, CU_MEMORYTYPE_HOST, (uint64_t)src,
+                                bytes),
+                  CUdeviceptr dst, const void *src, size_t bytes,
+                  CUstream stream)
+
+DEFINE_WORK_TWINS(cuMemcpyDtoHAsync_v2, (dst, src, bytes, stream),
+                  cgs_call_copy(&call, CGS_COPY_DTOH, CU_MEMORYTYPE_HOST,
+                                (uint64_t)dst, CU_MEMORYTYPE_DEVICE, src,
+                                bytes),
+                  void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
+
+DEFINE_WORK_TWINS(cuMemcpy2DAsync_v2, (copy, stream),
+                  cgs_call_copy_2d(&call, copy),
+                  const CUDA_MEMCPY2D *copy, CUstream stream)
+
+DEFINE_WORK_TWINS(cuMemcpy3DAsync_v2, (copy, stream),
+                  cgs_call_copy_3d(&call, copy),
+                  const CUDA_MEMCPY3D *copy, CUstream stream)
+
+/* Sets */
+
+#define DEFINE_SET(_name, _type, _size) \
+    DEFINE_WORK_TWINS(_name, (dst, value, count, stream), \
+                      cgs_call_set(&call, dst, 0, value, _size, count, 1, \
+                                   false), \
+                      CUdeviceptr dst, _type value, size_t count, \
+                      CUstream stream)
+#define DEFINE_SET_2D(_name, _type, _size) \
+    DEFINE_WORK_TWINS(_name, (dst, pitch, value, width, height, stream), \
+                      cgs_call_set(&call, dst, pitch, value, _size, width, \
+                                   height, true), \
+                      CUdeviceptr dst, size_t pitch, _type value, \
+                      size_t width, size_t height, CUstream stream)
+
+DEFINE_SET(cuMemsetD8Async, unsigned char, 1)
+DEFINE_SET(cuMemsetD16Async, unsigned short, 2)
+DEFINE_SET(cuMemsetD32Async, unsigned, 4)
+DEFINE_SET_2D(cuMemsetD2D8Async, unsigned char, 1)
+DEFINE_SET_2D(cuMemsetD2D16Async, unsigned short, 2)
+DEFINE_SET_2D(cuMemsetD2D32Async, unsigned, 4)
+
+/* The current context: no barrier, but known no more. */
+
+EXPORT CUresult cuCtxSetCurrent(CUcontext ctx)
+{
+    cgs_self.ctx_known = false;
+    return CGS_REAL(cuCtxSetCurrent)(ctx);
+}
+
+EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx)
+{
+    cgs_self.ctx_known = false;
+    return CGS_REAL(cuCtxPushCurrent_v2)(ctx);
+}
+
+EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *ctx)
+{
+    cgs_self.ctx_known = false;
+    return CGS_REAL(cuCtxPopCurrent_v2)(ctx);
+}
+
+/* Attributes of kernels: nodes hold the values they were built with, so a new
+ * value for a kernel in use ends the graphs. Frameworks set the same values
+ * before every launch; that costs nothing. */
+
+EXPORT CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute attribute,
+                                   int value)
+{
+    CUresult result;
+
+    if (cgs_function_attribute(f, NULL, attribute, value, -1) ==
+        CGS_ATTRIBUTE_IN_USE) {
+        cgs_barrier(CGS_INDEX_cuFuncSetAttribute, CGS_KIND_DROP);
+    }
+    result = CGS_REAL(cuFuncSetAttribute)(f, attribute, value);
+    if (result == CUDA_SUCCESS) {
+        cgs_function_set_attribute(f, attribute, value, -1);
+    }
+    return result;
+}
+
+EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value,
+                                     CUkernel kernel, CUdevice device)
+{
+    CUfunction             handle = (CUfunction)kernel;
+    CUfunction             alias  = NULL;
+    cgs_attribute_change_t change;
+    CUresult               result;
+
+    change = cgs_function_attribute(handle, NULL, attribute, value, device);
+    if ((change == CGS_ATTRIBUTE_UNUSED) &&
+        (CGS_REAL(cuKernelGetFunction)(&alias, kernel) == CUDA_SUCCESS)) {
+        change = cgs_function_attribute(handle, alias, attribute, value,
+                                        device);
+    }
+    if (change == CGS_ATTRIBUTE_IN_USE) {
+        cgs_barrier(CGS_INDEX_cuKernelSetAttribute, CGS_KIND_DROP);
+    }
+    result = CGS_REAL(cuKernelSetAttribute)(attribute, value, kernel, device);
+    if (result == CUDA_SUCCESS) {
+        cgs_function_set_attribute(handle, attribute, value, device);
+    }
+    return result;
+}
+
+/* Captures of the program's own: everything passes while one is open. */
+
+#define DEFINE_BEGIN_CAPTURE(_name, _args, ...) \
+    EXPORT CUresult _name(__VA_ARGS__) \
+    { \
+        CUresult result; \
+        \
+        cgs_flow_capture(1); \
+        cgs_barrier(CGS_INDEX_##_name, CGS_KIND_BARRIER); \
+        result = CGS_REAL(_name) _args; \
+        if (result != CUDA_SUCCESS) { \
+            cgs_flow_capture(-1); \
+        } \
+        return result; \
+    }
+
+DEFINE_BEGIN_CAPTURE(cuStreamBeginCapture, (stream), CUstream stream)
+DEFINE_BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, (stream), CUstream stream)
+DEFINE_BEGIN_CAPTURE(cuStreamBeginCapture_v2, (stream, mode), CUstream stream,
+                     CUstreamCaptureMode mode)
+DEFINE_BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, (stream, mode),
+                     CUstream stream, CUstreamCaptureMode mode)
+DEFINE_BEGIN_CAPTURE(cuStreamBeginCaptureToGraph,
+                     (stream, graph, dependencies, edges, num, mode),
+                     CUstream stream, CUgraph graph,
+                     const CUgraphNode *dependencies,
+                     const CUgraphEdgeData *edges, size_t num,
+                     CUstreamCaptureMode mode)
+DEFINE_BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz,
+                     (stream, graph, dependencies, edges, num, mode),
+                     CUstream stream, CUgraph graph,
+                     const CUgraphNode *dependencies,
+                     const CUgraphEdgeData *edges, size_t num,
+                     CUstreamCaptureMode mode)
+
+/* These end the capture; other errors say that there was none to end. */
+static CUresult end_capture(CUresult result)
+{
+    if ((result == CUDA_SUCCESS) ||
+        (result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) ||
+        (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED)) {
+        cgs_flow_capture(-1);
+    }
+    return result;
+}
+
+EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    return end_capture(CGS_REAL(cuStreamEndCapture)(stream, graph));
+}
+
+EXPORT CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
+{
+    return end_capture(CGS_REAL(cuStreamEndCapture_ptsz)(stream, graph));
+}
+
+/* The third door, and the beginning. */
+
+EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int version,
+                                 cuuint64_t flags)
+{
+    CUresult result = CGS_REAL(cuGetProcAddress)(symbol, pfn, version, flags);
+
+    if ((result == CUDA_SUCCESS) && (pfn != NULL)) {
+        *pfn = cgs_door_map(*pfn, symbol);
+    }
+    return result;
+}
+
+EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn,
+                                    int version, cuuint64_t flags,
+                                    CUdriverProcAddressQueryResult *status)
+{
+    CUresult result = CGS_REAL(cuGetProcAddress_v2)(symbol, pfn, version,
+                                                    flags, status);
+
+    if ((result == CUDA_SUCCESS) && (pfn != NULL)) {
+        *pfn = cgs_door_map(*pfn, symbol);
+    }
+    return result;
+}
+
+EXPORT CUresult cuInit(unsigned flags)
+{
+    CUresult result = CGS_REAL(cuInit)(flags);
+
+    if (result == CUDA_SUCCESS) {
+        cgs_life_driver_ready();
+    }
+    return result;
+}
