@@ -30,14 +30,19 @@
 /* Ops of one recording; a region with more is no region. */
 #define MAX_OPS (1u << 22)
 
+static cgs_recording_t *recording(cgs_region_t *region)
+{
+    return cgs_phases_current(&region->phases);
+}
+
 static cgs_segment_t *current_segment(cgs_region_t *region)
 {
-    return &region->recording.segments[region->cursor.segment];
+    return &recording(region)->segments[region->cursor.segment];
 }
 
 static cgs_segment_t *last_segment(cgs_region_t *region)
 {
-    return &region->recording.segments[region->recording.num_segments - 1];
+    return &recording(region)->segments[recording(region)->num_segments - 1];
 }
 
 /* At the first op of a segment: will it be launched as a graph? */
@@ -46,7 +51,7 @@ static void enter_segment(cgs_region_t *region)
     cgs_cursor_t *cursor = &region->cursor;
 
     cursor->op      = 0;
-    cursor->through = (cursor->segment < region->recording.num_segments) &&
+    cursor->through = (cursor->segment < recording(region)->num_segments) &&
                       (current_segment(region)->exec == NULL);
 }
 
@@ -129,7 +134,7 @@ static void note_divergence(cgs_region_t *region, const cgs_call_t *call)
     if (divergence->valid) {
         return;
     }
-    if (region->cursor.segment < region->recording.num_segments) {
+    if (region->cursor.segment < recording(region)->num_segments) {
         op = &current_segment(region)->ops[region->cursor.op];
     }
     divergence->valid    = true;
@@ -158,7 +163,8 @@ static void begin_recording_here(cgs_region_t *region)
 {
     cgs_cursor_t *cursor = &region->cursor;
 
-    cgs_recording_truncate(&region->recording, cursor->segment, cursor->op);
+    cgs_phases_collapse(&region->phases);
+    cgs_recording_truncate(recording(region), cursor->segment, cursor->op);
     cursor->mode    = CGS_RUN_RECORD;
     cursor->through = false;
 }
@@ -166,7 +172,7 @@ static void begin_recording_here(cgs_region_t *region)
 /* The recording cannot be kept whole. */
 static void abandon_recording(cgs_region_t *region, const char *reason)
 {
-    cgs_recording_release(&region->recording);
+    cgs_phases_release(&region->phases);
     cgs_cursor_go_plain(region, reason);
 }
 
@@ -177,7 +183,7 @@ void cgs_cursor_go_plain(cgs_region_t *region, const char *reason)
     }
     if (region->cursor.mode == CGS_RUN_RECORD) {
         /* Half of a run is no recording of it. */
-        cgs_recording_release(&region->recording);
+        cgs_phases_release(&region->phases);
     }
     region->cursor.mode     = CGS_RUN_PLAIN;
     region->cursor.diverged = true;
@@ -246,7 +252,11 @@ static cgs_verdict_t replay(cgs_region_t *region, cgs_call_t *call,
     cgs_op_t      *op;
     cgs_match_t   match;
 
-    if (cursor->segment == region->recording.num_segments) {
+    if ((cursor->calls == 1) && (region->phases.num > 1)) {
+        cgs_phases_choose(&region->phases, call);
+        enter_segment(region);
+    }
+    if (cursor->segment == recording(region)->num_segments) {
         return not_as_recorded(region, call);
     }
     segment = current_segment(region);
@@ -290,7 +300,7 @@ static int continue_segment(cgs_region_t *region, CUstream stream,
 {
     cgs_segment_t *segment;
 
-    if (region->recording.num_segments > 0) {
+    if (recording(region)->num_segments > 0) {
         segment = last_segment(region);
         if ((region->cursor.op > 0) && (segment->stream == stream) &&
             (segment->ctx == ctx)) {
@@ -299,7 +309,7 @@ static int continue_segment(cgs_region_t *region, CUstream stream,
     }
     /* Another stream is a cut, for now: a graph is one line. */
     region->cursor.op = 0;
-    return cgs_recording_open_segment(&region->recording, stream, ctx);
+    return cgs_recording_open_segment(recording(region), stream, ctx);
 }
 
 /* While recording, the cursor's op is the length of the open segment, 0 where
@@ -314,7 +324,7 @@ static void record(cgs_region_t *region, cgs_call_t *call, CUcontext ctx)
     }
     if ((cursor->calls > MAX_OPS) ||
         (continue_segment(region, call->stream, ctx) != 0) ||
-        (cgs_recording_append(&region->recording, call) != 0)) {
+        (cgs_recording_append(recording(region), call) != 0)) {
         abandon_recording(region, cursor->calls > MAX_OPS ?
                           "it has too many calls" : "out of host memory");
         return;
@@ -431,10 +441,14 @@ void cgs_cursor_finish(cgs_region_t *region)
         back_off(region);
         cgs_log(CGS_LOG_INFO, "region %s: run %llu recorded, %u segments",
                 region->name, (unsigned long long)region->stats.runs,
-                region->recording.num_segments);
+                recording(region)->num_segments);
     } else if (cursor->launched && !cursor->diverged) {
         ++region->stats.replayed_runs;
         region->wasted = 0;
+        if (region->rule->on_change == CGS_ON_CHANGE_PATCH) {
+            cgs_phases_learn(&region->phases, region->stats.patched -
+                             cursor->patched_before);
+        }
     }
     cursor->mode = CGS_RUN_PLAIN;
 }
@@ -494,14 +508,15 @@ static void build_segment(cgs_region_t *region, cgs_segment_t *segment)
  */
 static void build(cgs_region_t *region)
 {
-    uint32_t i;
+    cgs_recording_t *current = recording(region);
+    uint32_t        i;
 
     if (cgs_config_get()->mode != CGS_MODE_ON) {
         return;
     }
-    for (i = 0; i < region->recording.num_segments; ++i) {
-        if (needs_build(&region->recording.segments[i])) {
-            build_segment(region, &region->recording.segments[i]);
+    for (i = 0; i < current->num_segments; ++i) {
+        if (needs_build(&current->segments[i])) {
+            build_segment(region, &current->segments[i]);
         }
     }
 }
@@ -512,7 +527,8 @@ void cgs_cursor_start(cgs_region_t *region)
 
     *cursor = (cgs_cursor_t){.mode = CGS_RUN_PLAIN};
     ++region->stats.runs;
-    cursor->may_record = region->stats.runs >= region->record_run;
+    cursor->may_record     = region->stats.runs >= region->record_run;
+    cursor->patched_before = region->stats.patched;
 
     if (region->stats.runs <= region->rule->warmup) {
         ++region->stats.plain_runs;
@@ -521,12 +537,13 @@ void cgs_cursor_start(cgs_region_t *region)
     if (region->recapture) {
         region->recapture  = false;
         cursor->may_record = true;
-        cgs_recording_release(&region->recording);
+        cgs_phases_release(&region->phases);
     }
     if (cgs_flow_is_capturing()) {
         ++region->stats.plain_runs;
         cgs_region_fallback(region, "a stream capture of the program's own");
-    } else if (region->recording.num_segments > 0) {
+    } else if (recording(region)->num_segments > 0) {
+        cgs_phases_advance(&region->phases);
         build(region);
         cursor->mode = CGS_RUN_REPLAY;
         enter_segment(region);

@@ -89,7 +89,7 @@ static void flush(cgs_region_t *region)
     cgs_lock(&region->lock);
     ++cgs_self.guard;
     if (atomic_load_explicit(&region->held, memory_order_relaxed) > 0) {
-        ctx = region->recording.segments[region->cursor.segment].ctx;
+        ctx = cgs_region_held_context(region);
         entered = cgs_graph_enter_context(ctx);
         cgs_cursor_flush(region);
         if (entered) {

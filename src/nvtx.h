@@ -52,12 +52,12 @@ typedef struct cgs_range_sink {
 /**
  * Make NVTX load this library: remember the tool that NVTX_INJECTION64_PATH
  * names and name ourselves there instead.  A child process that starts from
- * this environment finds the same tool again, in CGSHIM_NVTX_CHAIN.
+ * this environment finds the same tool again, in _CGSHIM_NVTX_CHAIN.
  *
  * Costs one copy of the environment's pointers: nothing is opened here.  To be
  * called once, from the library's constructor, before a second thread exists.
  * Where it is not called, a program that names this library in
- * NVTX_INJECTION64_PATH gets the tool of CGSHIM_NVTX_CHAIN as if directly.
+ * NVTX_INJECTION64_PATH gets the tool of _CGSHIM_NVTX_CHAIN as if directly.
  *
  * @param sink  where ranges go; must live as long as the process.
  */

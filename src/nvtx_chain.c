@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define CGS_NVTX_PATH_NAME  "NVTX_INJECTION64_PATH"
-#define CGS_NVTX_CHAIN_NAME "CGSHIM_NVTX_CHAIN"
+#define CGS_NVTX_CHAIN_NAME "_CGSHIM_NVTX_CHAIN"
 
 /* Written by the constructor. */
 static bool       cgs_nvtx_chain_is_set_up;

@@ -6,6 +6,7 @@
 #include "op.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "function.h"
 
@@ -49,6 +50,22 @@ bool cgs_memory_type(uint64_t address, CUdevice device, CUmemorytype *type)
     }
     *type = (CUmemorytype)memory_type;
     return true;
+}
+
+/* FNV-1a, eight bytes at a time where there are eight. */
+uint64_t cgs_op_hash_bytes(const void *data, size_t size, uint64_t hash)
+{
+    const unsigned char *bytes = data;
+    uint64_t            word;
+
+    for (; size > 0; size -= size < sizeof(word) ? size : sizeof(word)) {
+        word = 0;
+        memcpy(&word, bytes, size < sizeof(word) ? size : sizeof(word));
+        hash   = (hash ^ word) * 0x100000001b3u;
+        hash  ^= hash >> 32;
+        bytes += sizeof(word);
+    }
+    return hash;
 }
 
 const char *cgs_op_call_name(const cgs_call_t *call)

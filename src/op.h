@@ -168,6 +168,13 @@ typedef struct {
      *  that compare found CHANGED (`arena` NULL). @return 0 or -ENOMEM. */
     int (*take)(cgs_op_t *op, const cgs_call_t *call, cgs_arena_t *arena);
 
+    /** Fill in an admitted call that take would copy into this op; it points
+     *  into the op. */
+    void (*recall)(const cgs_op_t *op, cgs_call_t *call);
+
+    /** Continue a hash with all that a patch can change. */
+    uint64_t (*hash)(const cgs_op_t *op, uint64_t hash);
+
     /** Make the recorded call on a stream. */
     CUresult (*issue)(const cgs_op_t *op, CUstream stream);
 
@@ -191,6 +198,9 @@ extern const cgs_op_kind_t cgs_op_copy;
 extern const cgs_op_kind_t cgs_op_set;
 
 extern const cgs_op_kind_t *const cgs_op_kinds[CGS_OP_NUM_KINDS];
+
+/** Continue a hash with bytes. */
+uint64_t cgs_op_hash_bytes(const void *data, size_t size, uint64_t hash);
 
 /** Name of what a call does, for the report: a kernel's name, or the kind's.
  *  @return Allocated or literal; lives on. Calls the driver. */

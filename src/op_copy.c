@@ -184,6 +184,19 @@ static int copy_take(cgs_op_t *op, const cgs_call_t *call, cgs_arena_t *arena)
     return 0;
 }
 
+static void copy_recall(const cgs_op_t *op, cgs_call_t *call)
+{
+    call->copy.copy       = op->copy.copy;
+    call->copy.src_type   = op->copy.src_type;
+    call->copy.dst_type   = op->copy.dst_type;
+    call->copy.generation = op->copy.generation;
+}
+
+static uint64_t copy_hash(const cgs_op_t *op, uint64_t hash)
+{
+    return cgs_op_hash_bytes(&op->copy.copy, sizeof(op->copy.copy), hash);
+}
+
 static void describe_copy(const cgs_copy_t *copy, CUmemorytype src_type,
                           CUmemorytype dst_type, CUDA_MEMCPY3D *to)
 {
@@ -317,6 +330,8 @@ const cgs_op_kind_t cgs_op_copy = {
     .admit    = copy_admit,
     .compare  = copy_compare,
     .take     = copy_take,
+    .recall   = copy_recall,
+    .hash     = copy_hash,
     .issue    = copy_issue,
     .describe = copy_describe,
     .explain  = copy_explain,

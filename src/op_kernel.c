@@ -270,6 +270,28 @@ static int kernel_take(cgs_op_t *op, const cgs_call_t *call,
     return 0;
 }
 
+static void kernel_recall(const cgs_op_t *op, cgs_call_t *call)
+{
+    bool has_extra = op->kernel.shape.extra_size > 0;
+
+    call->kernel.shape  = op->kernel.shape;
+    call->kernel.params = has_extra ? NULL : op->kernel.pointers;
+    call->kernel.extra  = has_extra ? op->kernel.args : NULL;
+    call->kernel.attrs  = op->kernel.attrs;
+    call->kernel.layout = op->kernel.layout;
+}
+
+static uint64_t kernel_hash(const cgs_op_t *op, uint64_t hash)
+{
+    uint32_t i;
+
+    for (i = 0; i < op->kernel.layout->num; ++i) {
+        hash = cgs_op_hash_bytes(op->kernel.pointers[i],
+                                 op->kernel.layout->param[i].size, hash);
+    }
+    return hash;
+}
+
 static CUresult kernel_issue(const cgs_op_t *op, CUstream stream)
 {
     const cgs_launch_shape_t *s = &op->kernel.shape;
@@ -447,6 +469,8 @@ const cgs_op_kind_t cgs_op_kernel = {
     .admit    = kernel_admit,
     .compare  = kernel_compare,
     .take     = kernel_take,
+    .recall   = kernel_recall,
+    .hash     = kernel_hash,
     .issue    = kernel_issue,
     .describe = kernel_describe,
     .decorate = kernel_decorate,

@@ -65,6 +65,17 @@ static int set_take(cgs_op_t *op, const cgs_call_t *call, cgs_arena_t *arena)
     return 0;
 }
 
+static void set_recall(const cgs_op_t *op, cgs_call_t *call)
+{
+    call->set.set        = op->set.set;
+    call->set.generation = op->set.generation;
+}
+
+static uint64_t set_hash(const cgs_op_t *op, uint64_t hash)
+{
+    return cgs_op_hash_bytes(&op->set.set, sizeof(op->set.set), hash);
+}
+
 static CUresult issue_2d(const cgs_set_t *set, CUstream stream)
 {
     switch (set->element_size) {
@@ -152,6 +163,8 @@ const cgs_op_kind_t cgs_op_set = {
     .admit    = set_admit,
     .compare  = set_compare,
     .take     = set_take,
+    .recall   = set_recall,
+    .hash     = set_hash,
     .issue    = set_issue,
     .describe = set_describe,
     .explain  = set_explain,

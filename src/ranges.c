@@ -99,6 +99,7 @@ static void range_end(uint64_t id)
 }
 
 const cgs_range_sink_t cgs_ranges_sink = {
+    .begin = cgs_life_start,
     .push  = range_push,
     .pop   = range_pop,
     .start = range_start,

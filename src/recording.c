@@ -83,6 +83,31 @@ void cgs_recording_truncate(cgs_recording_t *recording, uint32_t segment,
     }
 }
 
+int cgs_recording_copy(const cgs_recording_t *from, cgs_recording_t *to)
+{
+    const cgs_segment_t *segment;
+    const cgs_op_t      *op;
+    cgs_call_t          call;
+    uint32_t            s, i;
+    int                 status;
+
+    for (s = 0; s < from->num_segments; ++s) {
+        segment = &from->segments[s];
+        status  = cgs_recording_open_segment(to, segment->stream,
+                                             segment->ctx);
+        for (i = 0; (i < segment->num_ops) && (status == 0); ++i) {
+            op        = &segment->ops[i];
+            call.kind = op->kind;
+            cgs_op_kinds[op->kind]->recall(op, &call);
+            status = cgs_recording_append(to, &call);
+        }
+        if (status != 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
 void cgs_recording_release(cgs_recording_t *recording)
 {
     cgs_recording_truncate(recording, 0, 0);

@@ -46,6 +46,10 @@ int cgs_recording_open_segment(cgs_recording_t *recording, CUstream stream,
 void cgs_recording_truncate(cgs_recording_t *recording, uint32_t segment,
                             uint32_t num_ops);
 
+/** Copy the ops of a recording, without its graphs, into an empty one.
+ *  @return 0 or -ENOMEM, with part of them copied. */
+int cgs_recording_copy(const cgs_recording_t *from, cgs_recording_t *to);
+
 /** Destroy all. Calls the driver. */
 void cgs_recording_release(cgs_recording_t *recording);
 

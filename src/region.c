@@ -139,6 +139,13 @@ cgs_region_t *cgs_region_of_range(const char *domain, const char *text,
     return region;
 }
 
+CUcontext cgs_region_held_context(cgs_region_t *region)
+{
+    cgs_recording_t *recording = cgs_phases_current(&region->phases);
+
+    return recording->segments[region->cursor.segment].ctx;
+}
+
 bool cgs_region_enter(cgs_region_t *region)
 {
     cgs_thread_t *self = &cgs_self;
@@ -175,7 +182,7 @@ void cgs_region_leave(cgs_region_t *region)
     ++cgs_self.guard;
     cgs_lock(&region->lock);
     if (atomic_load(&region->held) > 0) {
-        ctx     = region->recording.segments[region->cursor.segment].ctx;
+        ctx     = cgs_region_held_context(region);
         entered = cgs_graph_enter_context(ctx);
     }
     cgs_cursor_finish(region);
@@ -227,14 +234,14 @@ void cgs_region_destroy(cgs_region_t *region, const char *reason)
     ++cgs_self.guard;
     cgs_lock(&region->lock);
     if (atomic_load(&region->held) > 0) {
-        ctx     = region->recording.segments[region->cursor.segment].ctx;
+        ctx     = cgs_region_held_context(region);
         entered = cgs_graph_enter_context(ctx);
         cgs_cursor_flush(region);
     }
-    if (region->recording.num_segments > 0) {
+    if (cgs_phases_current(&region->phases)->num_segments > 0) {
         cgs_log(CGS_LOG_INFO, "region %s: destroyed: %s", region->name,
                 reason);
-        cgs_recording_release(&region->recording);
+        cgs_phases_release(&region->phases);
         cgs_cursor_go_plain(region, reason);
     }
     if (entered) {

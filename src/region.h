@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "config.h"
-#include "recording.h"
+#include "phases.h"
 #include "report.h"
 #include "thread.h"
 
@@ -35,6 +35,7 @@ typedef struct {
     bool           diverged;     /**< this run was not as recorded */
     bool           launched;     /**< this run launched a graph */
     uint64_t       calls;        /**< ops called so far */
+    uint64_t       patched_before; /**< the region's count at the start */
 } cgs_cursor_t;
 
 /** Counters of a region, for the report. */
@@ -64,7 +65,7 @@ typedef struct cgs_region {
     /* Under the lock. */
     cgs_lock_t         lock;
     cgs_cursor_t       cursor;
-    cgs_recording_t    recording;
+    cgs_phases_t       phases;     /**< the recording, or several in turn */
     bool               recapture;  /**< record anew at the next run */
     uint32_t           wasted;     /**< recordings since the last full replay */
     uint64_t           record_run; /**< no recording before this run */
@@ -94,6 +95,10 @@ bool cgs_region_enter(cgs_region_t *region);
 
 /** End the open run, from any thread. */
 void cgs_region_leave(cgs_region_t *region);
+
+/** The context of the ops that are held back; there are some. Under the
+ *  region's lock. */
+CUcontext cgs_region_held_context(cgs_region_t *region);
 
 /** Note why calls go out plainly. Under the region's lock.
  *  @param reason A string that lives on. */

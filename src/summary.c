@@ -18,18 +18,19 @@
 #include "region.h"
 #include "report.h"
 
-static const char *region_state(const cgs_region_t *region)
+static const char *region_state(cgs_region_t *region)
 {
-    uint32_t i;
+    const cgs_recording_t *recording = cgs_phases_current(&region->phases);
+    uint32_t              i;
 
     if (region->stats.runs <= region->rule->warmup) {
         return "warm-up";
     }
-    if (region->recording.num_segments == 0) {
+    if (recording->num_segments == 0) {
         return "plain";
     }
-    for (i = 0; i < region->recording.num_segments; ++i) {
-        if (region->recording.segments[i].exec != NULL) {
+    for (i = 0; i < recording->num_segments; ++i) {
+        if (recording->segments[i].exec != NULL) {
             return "replaying";
         }
     }
@@ -39,7 +40,8 @@ static const char *region_state(const cgs_region_t *region)
 static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out)
 {
     const cgs_region_stats_t *stats = &region->stats;
-    uint32_t                 i;
+    const cgs_recording_t    *recording;
+    uint32_t                 phase, i;
 
     cgs_lock(&region->lock);
     *out = (cgs_region_report_t){
@@ -57,15 +59,18 @@ static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out)
         .builds           = stats->builds,
         .build_ns         = stats->build_ns,
         .device_bytes     = stats->device_bytes > 0 ? stats->device_bytes : 0,
-        .host_bytes       = cgs_recording_bytes(&region->recording),
-        .segments         = region->recording.num_segments,
         .fallbacks        = stats->fallbacks,
         .num_fallbacks    = stats->num_fallbacks,
         .first_divergence = stats->first_divergence,
     };
-    for (i = 0; i < region->recording.num_segments; ++i) {
-        out->nodes += region->recording.segments[i].exec != NULL ?
-                      region->recording.segments[i].num_ops : 0;
+    for (phase = 0; phase < CGS_MAX_PHASES; ++phase) {
+        recording        = &region->phases.recording[phase];
+        out->host_bytes += cgs_recording_bytes(recording);
+        out->segments   += recording->num_segments;
+        for (i = 0; i < recording->num_segments; ++i) {
+            out->nodes += recording->segments[i].exec != NULL ?
+                          recording->segments[i].num_ops : 0;
+        }
     }
     cgs_unlock(&region->lock);
 }
