@@ -438,6 +438,7 @@ void cgs_cursor_finish(cgs_region_t *region)
     region->stats.calls += cursor->calls;
     if (cursor->has_recorded && (cursor->mode == CGS_RUN_RECORD)) {
         ++region->stats.recordings;
+        region->stats.destroyed = false;
         back_off(region);
         cgs_log(CGS_LOG_INFO, "region %s: run %llu recorded, %u segments",
                 region->name, (unsigned long long)region->stats.runs,

@@ -219,6 +219,26 @@ void cgs_region_fallback(cgs_region_t *region, const char *reason)
     }
 }
 
+void cgs_region_measure(cgs_region_t *region)
+{
+    cgs_region_stats_t    *stats = &region->stats;
+    const cgs_recording_t *recording;
+    uint32_t              phase, i;
+
+    stats->segments   = 0;
+    stats->nodes      = 0;
+    stats->host_bytes = 0;
+    for (phase = 0; phase < CGS_MAX_PHASES; ++phase) {
+        recording          = &region->phases.recording[phase];
+        stats->segments   += recording->num_segments;
+        stats->host_bytes += cgs_recording_bytes(recording);
+        for (i = 0; i < recording->num_segments; ++i) {
+            stats->nodes += recording->segments[i].exec != NULL ?
+                            recording->segments[i].num_ops : 0;
+        }
+    }
+}
+
 void cgs_region_recapture(cgs_region_t *region)
 {
     cgs_lock(&region->lock);
@@ -241,6 +261,8 @@ void cgs_region_destroy(cgs_region_t *region, const char *reason)
     if (cgs_phases_current(&region->phases)->num_segments > 0) {
         cgs_log(CGS_LOG_INFO, "region %s: destroyed: %s", region->name,
                 reason);
+        cgs_region_measure(region);
+        region->stats.destroyed = true;
         cgs_phases_release(&region->phases);
         cgs_cursor_go_plain(region, reason);
     }

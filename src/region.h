@@ -44,6 +44,9 @@ typedef struct {
     uint64_t         calls, swallowed, launches, patched, barriers;
     uint64_t         builds, build_ns;
     int64_t          device_bytes;
+    uint64_t         segments, nodes, host_bytes; /**< held now, or when they
+                                                       were destroyed */
+    bool             destroyed; /**< the recording, since the last one */
     cgs_fallback_t   fallbacks[CGS_MAX_FALLBACKS];
     size_t           num_fallbacks;
     cgs_divergence_t first_divergence;
@@ -103,6 +106,9 @@ CUcontext cgs_region_held_context(cgs_region_t *region);
 /** Note why calls go out plainly. Under the region's lock.
  *  @param reason A string that lives on. */
 void cgs_region_fallback(cgs_region_t *region, const char *reason);
+
+/** Count what the region holds into its counters. Under its lock. */
+void cgs_region_measure(cgs_region_t *region);
 
 /** All regions, linked by `next`. Any thread. */
 cgs_region_t *cgs_region_first(void);

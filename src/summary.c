@@ -18,32 +18,31 @@
 #include "region.h"
 #include "report.h"
 
-static const char *region_state(cgs_region_t *region)
+static const char *region_state(const cgs_region_t *region)
 {
-    const cgs_recording_t *recording = cgs_phases_current(&region->phases);
-    uint32_t              i;
+    const cgs_region_stats_t *stats = &region->stats;
 
-    if (region->stats.runs <= region->rule->warmup) {
+    if (stats->runs <= region->rule->warmup) {
         return "warm-up";
     }
-    if (recording->num_segments == 0) {
+    if (stats->destroyed) {
+        return "destroyed";
+    }
+    if (stats->segments == 0) {
         return "plain";
     }
-    for (i = 0; i < recording->num_segments; ++i) {
-        if (recording->segments[i].exec != NULL) {
-            return "replaying";
-        }
-    }
-    return region->stats.builds == 0 ? "recorded" : "plain";
+    return stats->nodes > 0 ? "replaying" :
+           stats->builds == 0 ? "recorded" : "plain";
 }
 
 static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out)
 {
     const cgs_region_stats_t *stats = &region->stats;
-    const cgs_recording_t    *recording;
-    uint32_t                 phase, i;
 
     cgs_lock(&region->lock);
+    if (!stats->destroyed) {
+        cgs_region_measure(region);
+    }
     *out = (cgs_region_report_t){
         .name             = region->name,
         .state            = region_state(region),
@@ -56,22 +55,16 @@ static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out)
         .launches         = stats->launches,
         .patched          = stats->patched,
         .barriers         = stats->barriers,
+        .segments         = stats->segments,
+        .nodes            = stats->nodes,
         .builds           = stats->builds,
         .build_ns         = stats->build_ns,
         .device_bytes     = stats->device_bytes > 0 ? stats->device_bytes : 0,
+        .host_bytes       = stats->host_bytes,
         .fallbacks        = stats->fallbacks,
         .num_fallbacks    = stats->num_fallbacks,
         .first_divergence = stats->first_divergence,
     };
-    for (phase = 0; phase < CGS_MAX_PHASES; ++phase) {
-        recording        = &region->phases.recording[phase];
-        out->host_bytes += cgs_recording_bytes(recording);
-        out->segments   += recording->num_segments;
-        for (i = 0; i < recording->num_segments; ++i) {
-            out->nodes += recording->segments[i].exec != NULL ?
-                          recording->segments[i].num_ops : 0;
-        }
-    }
     cgs_unlock(&region->lock);
 }
 
