@@ -64,17 +64,23 @@ setup_jobs()
     echo "${BUILD_JOBS:-$(nproc 2> /dev/null || echo 1)}"
 }
 
+# setup_newer FILE THAN
+setup_newer()
+{
+    [ -n "$(find "$1" -newer "$2")" ]
+}
+
 # setup_build TARGET...
 setup_build()
 {
     if [ ! -x "$root/configure" ] ||
-        [ "$root/configure.ac" -nt "$root/configure" ]; then
+        setup_newer "$root/configure.ac" "$root/configure"; then
         setup_say "autoreconf"
         (cd "$root" && autoreconf -i) || setup_fail "autoreconf failed"
     fi
     mkdir -p "$build" || setup_fail "cannot make $build"
     if [ ! -e "$build/Makefile" ] ||
-        [ "$root/configure" -nt "$build/config.status" ]; then
+        setup_newer "$root/configure" "$build/config.status"; then
         setup_say "configure"
         # shellcheck disable=SC2086
         (cd "$build" && "$root/configure" ${CONFIGURE_ARGS:-}) ||

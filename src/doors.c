@@ -40,6 +40,9 @@ typedef void *(*dlvsym_t)(void *handle, const char *name, const char *version);
 extern void *cgs_libc_dlsym;
 extern void *cgs_libc_dlvsym;
 
+/* Answer of the lookups below: ask libc in the program's own name. */
+char cgs_door_forward;
+
 /* The exported entries, and the first spare one. */
 #define CGS_ENTRY(_index, _name, _kind) \
     extern void cgs_entry_##_index(void) __asm__(#_name);
@@ -517,10 +520,31 @@ static bool is_own(const void *address)
            find_object(address, &other) && (own.begin == other.begin);
 }
 
+static bool is_exported(const char *name)
+{
+    int low = 0, high = CGS_NUM_ENTRIES - 1;
+    int middle, order;
+
+    while (low <= high) {
+        middle = (low + high) / 2;
+        order  = strcmp(name, entry_info[middle].name);
+        if (order == 0) {
+            return true;
+        }
+        if (order < 0) {
+            high = middle - 1;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return false;
+}
+
 /*
  * A lookup in the global scope finds our own exported symbol, whether libcuda
  * is there or not. The answer without us comes from the objects behind us,
- * else from the caller's own dependencies.
+ * else from the caller's own dependencies. Names that we do not export are
+ * libc's business, with its error text.
  */
 static void *lookup_default(const char *name, const void *caller)
 {
@@ -528,9 +552,14 @@ static void *lookup_default(const char *name, const void *caller)
     void    *handle;
     Dl_info info;
 
-    if ((address != NULL) || (caller == NULL) || !dladdr(caller, &info) ||
-        (info.dli_fname == NULL)) {
+    if (address != NULL) {
         return address;
+    }
+    if (!is_exported(name)) {
+        return &cgs_door_forward;
+    }
+    if (!dladdr(caller, &info) || (info.dli_fname == NULL)) {
+        return NULL;
     }
     handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (handle != NULL) {
@@ -538,17 +567,20 @@ static void *lookup_default(const char *name, const void *caller)
         dlclose(handle);
     }
     if ((address == NULL) || is_own(address)) {
-        /* Leaves in dlerror() what the plain lookup would have left. */
+        /* Leaves an error in dlerror(), though one that names us. */
         address = libc_dlsym(RTLD_NEXT, name);
     }
     return address;
 }
 
-/*
- * dlsym for names that begin with cu[A-Z], jumped to from assembly.
- * The last dl call made is one with the program's own arguments, so that
- * dlerror() says what it would have said.
- */
+/* Our entry for what a lookup found. */
+static void *answer(void *address, const char *name, const void *caller)
+{
+    return asked_by_driver(caller) || (address == &cgs_door_forward) ?
+           address : cgs_door_map(address, name);
+}
+
+/* dlsym for names that begin with cu[A-Z], called from assembly. */
 void *cgs_door_dlsym(void *handle, const char *name, const void *caller);
 void *cgs_door_dlsym(void *handle, const char *name, const void *caller)
 {
@@ -556,27 +588,25 @@ void *cgs_door_dlsym(void *handle, const char *name, const void *caller)
 
     ensure_libc();
     if (handle == RTLD_DEFAULT) {
-        address = lookup_default(name, caller);
-        return asked_by_driver(caller) ? address : cgs_door_map(address, name);
+        return answer(lookup_default(name, caller), name, caller);
     }
 
     address = libc_dlsym(handle, name);
-    if ((address == NULL) || asked_by_driver(caller)) {
-        return address;
+    if (address == NULL) {
+        return NULL;
     }
     if (!in_driver(address) && is_own(address)) {
-        address = lookup_default(name, NULL);
-        return cgs_door_map(address, name);
+        /* The handle of the whole program. */
+        return answer(lookup_default(name, caller), name, caller);
     }
-    entry = cgs_door_map(address, name);
+    entry = answer(address, name, caller);
     if (entry != address) {
-        libc_dlsym(handle, name);
+        libc_dlsym(handle, name); /* no error is left of mapping */
     }
     return entry;
 }
 
-/* dlvsym likewise. libcuda's symbols have no versions, so this finds what the
- * program would find and no more. */
+/* dlvsym likewise. */
 void *cgs_door_dlvsym(void *handle, const char *name, const char *version,
                       const void *caller);
 void *cgs_door_dlvsym(void *handle, const char *name, const char *version,
@@ -587,13 +617,13 @@ void *cgs_door_dlvsym(void *handle, const char *name, const char *version,
     ensure_libc();
     address = ((dlvsym_t)cgs_libc_dlvsym)(handle == RTLD_DEFAULT ? RTLD_NEXT :
                                           handle, name, version);
-    if ((address == NULL) || asked_by_driver(caller)) {
-        return address;
+    if (address == NULL) {
+        return is_exported(name) ? NULL : &cgs_door_forward;
     }
     if (!in_driver(address) && is_own(address)) {
         return ((dlvsym_t)cgs_libc_dlvsym)(RTLD_NEXT, name, version);
     }
-    entry = cgs_door_map(address, name);
+    entry = answer(address, name, caller);
     if (entry != address) {
         ((dlvsym_t)cgs_libc_dlvsym)(handle, name, version);
     }

@@ -20,6 +20,8 @@
 #include "life.h"
 
 #define MAX_OPEN 256
+/* How long exit waits for a thread that is issuing work. */
+#define EXIT_WAIT_MS 1000
 
 __thread cgs_thread_t cgs_self;
 
@@ -80,13 +82,28 @@ void cgs_flow_close(cgs_region_t *region)
     }
 }
 
-/* Issue what a run of another thread holds back. */
-static void flush(cgs_region_t *region)
+/* The same, and its lock is held; NULL where it ended meanwhile. */
+static cgs_region_t *lock_own_region(void)
+{
+    cgs_region_t *region = cgs_flow_own_region();
+
+    if (region == NULL) {
+        return NULL;
+    }
+    cgs_lock(&region->lock);
+    if (cgs_flow_own_region() == NULL) {
+        cgs_unlock(&region->lock);
+        return NULL;
+    }
+    return region;
+}
+
+/* Issue what a run holds back; its lock is held. */
+static void flush_locked(cgs_region_t *region)
 {
     CUcontext ctx;
     bool      entered;
 
-    cgs_lock(&region->lock);
     ++cgs_self.guard;
     if (atomic_load_explicit(&region->held, memory_order_relaxed) > 0) {
         ctx = cgs_region_held_context(region);
@@ -97,6 +114,13 @@ static void flush(cgs_region_t *region)
         }
     }
     --cgs_self.guard;
+}
+
+/* Issue what a run of another thread holds back. */
+static void flush(cgs_region_t *region)
+{
+    cgs_lock(&region->lock);
+    flush_locked(region);
     cgs_unlock(&region->lock);
 }
 
@@ -138,9 +162,17 @@ static bool others_are_open(const cgs_region_t *own)
            (own != NULL);
 }
 
-void cgs_flow_issue_all(void)
+void cgs_flow_issue_at_exit(void)
 {
-    flush_others(NULL, NULL);
+    cgs_region_t *region;
+
+    for (region = cgs_region_first(); region != NULL; region = region->next) {
+        if ((atomic_load(&region->held) > 0) &&
+            cgs_lock_for(&region->lock, EXIT_WAIT_MS)) {
+            flush_locked(region);
+            cgs_unlock(&region->lock);
+        }
+    }
 }
 
 /* Asked again after any call that may have changed the current context. */
@@ -184,7 +216,11 @@ cgs_verdict_t cgs_flow_before(cgs_call_t *call)
     ++self->guard;
     learn_context();
     call->device = self->device;
-    cgs_lock(&region->lock);
+    region       = lock_own_region();
+    if (__builtin_expect(region == NULL, 0)) {
+        --self->guard;
+        return CGS_VERDICT_PASS;
+    }
     ++region->counts[call->kind];
     if (__builtin_expect(cgs_flow_is_capturing(), 0)) {
         cgs_cursor_flush(region);
@@ -204,13 +240,12 @@ cgs_verdict_t cgs_flow_before(cgs_call_t *call)
 CUresult cgs_flow_after(cgs_call_t *call, cgs_verdict_t verdict,
                         CUresult result)
 {
-    cgs_region_t *region = cgs_flow_own_region();
+    cgs_region_t *region = lock_own_region();
 
     if (region == NULL) {
         return result;
     }
     ++cgs_self.guard;
-    cgs_lock(&region->lock);
     if (verdict == CGS_VERDICT_WATCH) {
         cgs_cursor_after(region, call, cgs_self.ctx, result);
     }
@@ -233,10 +268,9 @@ void cgs_barrier(unsigned index, cgs_kind_t kind)
     if ((self->guard > 0) || cgs_life_is_child()) {
         return;
     }
-    region = cgs_flow_own_region();
+    region = lock_own_region();
     if (region != NULL) {
         ++self->guard;
-        cgs_lock(&region->lock);
         cgs_cursor_barrier(region, cgs_door_name(index));
         cgs_unlock(&region->lock);
         --self->guard;

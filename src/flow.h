@@ -36,8 +36,9 @@ CUresult cgs_flow_after(cgs_call_t *call, cgs_verdict_t verdict,
 bool cgs_flow_open(cgs_region_t *region);
 void cgs_flow_close(cgs_region_t *region);
 
-/** Issue everything that any thread holds back. */
-void cgs_flow_issue_all(void);
+/** Issue everything that any thread holds back, at exit: waits for no thread
+ *  for long. */
+void cgs_flow_issue_at_exit(void);
 
 /** The program began or ended a stream capture: everything passes meanwhile. */
 void cgs_flow_capture(int delta);

@@ -97,7 +97,7 @@ static void at_exit(void)
         return;
     }
     if (!cgs_life_is_off()) {
-        cgs_flow_issue_all();
+        cgs_flow_issue_at_exit();
     }
     cgs_summary_write();
 }

@@ -18,6 +18,8 @@
 #include "region.h"
 #include "report.h"
 
+#define LOCK_WAIT_MS 1000
+
 static const char *region_state(const cgs_region_t *region)
 {
     const cgs_region_stats_t *stats = &region->stats;
@@ -26,7 +28,7 @@ static const char *region_state(const cgs_region_t *region)
         return "warm-up";
     }
     if (stats->destroyed) {
-        return "destroyed";
+        return "ended";
     }
     if (stats->segments == 0) {
         return "plain";
@@ -39,8 +41,11 @@ static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out)
 {
     const cgs_region_stats_t *stats = &region->stats;
 
-    cgs_lock(&region->lock);
-    if (!stats->destroyed) {
+    /* At exit a thread may hold the lock for ever: count without it then,
+     * and look at nothing that it may be changing. */
+    bool locked = cgs_lock_for(&region->lock, LOCK_WAIT_MS);
+
+    if (locked && !stats->destroyed) {
         cgs_region_measure(region);
     }
     *out = (cgs_region_report_t){
@@ -65,7 +70,9 @@ static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out)
         .num_fallbacks    = stats->num_fallbacks,
         .first_divergence = stats->first_divergence,
     };
-    cgs_unlock(&region->lock);
+    if (locked) {
+        cgs_unlock(&region->lock);
+    }
 }
 
 static uint64_t count_calls(cgs_op_kind_id_t kind)

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include "entries.h"
 
@@ -24,7 +25,6 @@ typedef struct {
     bool              ctx_known;  /**< ctx and device are up to date */
     CUcontext         ctx;        /**< current context */
     CUdevice          device;     /**< its device */
-    CUresult          pending;    /**< error of a call that was swallowed */
 } cgs_thread_t;
 
 extern __thread cgs_thread_t cgs_self
@@ -46,6 +46,19 @@ static inline void cgs_lock(cgs_lock_t *lock)
     while (!cgs_lock_try(lock)) {
         sched_yield();
     }
+}
+
+/** Take the lock, or give up after about so many milliseconds: during exit the
+ *  thread that holds it may never come back. */
+static inline bool cgs_lock_for(cgs_lock_t *lock, int milliseconds)
+{
+    while (!cgs_lock_try(lock)) {
+        if (milliseconds-- <= 0) {
+            return false;
+        }
+        usleep(1000);
+    }
+    return true;
 }
 
 static inline void cgs_unlock(cgs_lock_t *lock)

@@ -102,15 +102,35 @@ static inline void fill_launch(cgs_call_t *call, cgs_launch_api_t api,
                     NULL, 0);
 }
 
+/* The driver says what is wrong with a configuration that is not there. */
+static inline CUstream config_stream(const CUlaunchConfig *config)
+{
+    return config != NULL ? config->hStream : NULL;
+}
+
+static inline void refuse(cgs_call_t *call, cgs_op_kind_id_t kind)
+{
+    call->kind    = kind;
+    call->refused = true;
+    call->reason  = "a call without its parameters";
+}
+
 static inline void fill_launch_ex(cgs_call_t *call,
                                   const CUlaunchConfig *config, CUfunction f,
                                   void **params, void **extra)
 {
-    const unsigned grid[3]  = {config->gridDimX, config->gridDimY,
-                               config->gridDimZ};
-    const unsigned block[3] = {config->blockDimX, config->blockDimY,
-                               config->blockDimZ};
+    unsigned grid[3], block[3];
 
+    if (config == NULL) {
+        refuse(call, CGS_OP_KERNEL);
+        return;
+    }
+    grid[0]  = config->gridDimX;
+    grid[1]  = config->gridDimY;
+    grid[2]  = config->gridDimZ;
+    block[0] = config->blockDimX;
+    block[1] = config->blockDimY;
+    block[2] = config->blockDimZ;
     cgs_call_launch(call, CGS_LAUNCH_EX, f, grid, block,
                     config->sharedMemBytes, params, extra, config->attrs,
                     config->numAttrs);
@@ -134,18 +154,36 @@ DEFINE_WORK_TWINS(cuLaunchCooperativeKernel,
                   unsigned bx, unsigned by, unsigned bz,
                   unsigned shared_bytes, CUstream stream, void **params)
 
-DEFINE_WORK(cuLaunchKernelEx, legacy_stream(config->hStream),
+DEFINE_WORK(cuLaunchKernelEx, legacy_stream(config_stream(config)),
             (config, f, params, extra),
             fill_launch_ex(&call, config, f, params, extra),
             const CUlaunchConfig *config, CUfunction f, void **params,
             void **extra)
-DEFINE_WORK(cuLaunchKernelEx_ptsz, per_thread_stream(config->hStream),
+DEFINE_WORK(cuLaunchKernelEx_ptsz, per_thread_stream(config_stream(config)),
             (config, f, params, extra),
             fill_launch_ex(&call, config, f, params, extra),
             const CUlaunchConfig *config, CUfunction f, void **params,
             void **extra)
 
 /* Copies */
+
+static inline void fill_copy_2d(cgs_call_t *call, const CUDA_MEMCPY2D *copy)
+{
+    if (copy == NULL) {
+        refuse(call, CGS_OP_COPY);
+    } else {
+        cgs_call_copy_2d(call, copy);
+    }
+}
+
+static inline void fill_copy_3d(cgs_call_t *call, const CUDA_MEMCPY3D *copy)
+{
+    if (copy == NULL) {
+        refuse(call, CGS_OP_COPY);
+    } else {
+        cgs_call_copy_3d(call, copy);
+    }
+}
 
 DEFINE_WORK_TWINS(cuMemcpyAsync, (dst, src, bytes, stream),
                   cgs_call_copy(&call, CGS_COPY_ANY, CU_MEMORYTYPE_UNIFIED,
@@ -173,11 +211,11 @@ DEFINE_WORK_TWINS(cuMemcpyDtoHAsync_v2, (dst, src, bytes, stream),
                   void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
 
 DEFINE_WORK_TWINS(cuMemcpy2DAsync_v2, (copy, stream),
-                  cgs_call_copy_2d(&call, copy),
+                  fill_copy_2d(&call, copy),
                   const CUDA_MEMCPY2D *copy, CUstream stream)
 
 DEFINE_WORK_TWINS(cuMemcpy3DAsync_v2, (copy, stream),
-                  cgs_call_copy_3d(&call, copy),
+                  fill_copy_3d(&call, copy),
                   const CUDA_MEMCPY3D *copy, CUstream stream)
 
 /* Sets */
@@ -231,6 +269,9 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute attribute,
 {
     CUresult result;
 
+    if (cgs_life_is_off()) {
+        return CGS_REAL(cuFuncSetAttribute)(f, attribute, value);
+    }
     if (cgs_function_attribute(f, NULL, attribute, value, -1) ==
         CGS_ATTRIBUTE_IN_USE) {
         cgs_barrier(CGS_INDEX_cuFuncSetAttribute, CGS_KIND_DROP);
@@ -250,6 +291,10 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value,
     cgs_attribute_change_t change;
     CUresult               result;
 
+    if (cgs_life_is_off()) {
+        return CGS_REAL(cuKernelSetAttribute)(attribute, value, kernel,
+                                              device);
+    }
     change = cgs_function_attribute(handle, NULL, attribute, value, device);
     if ((change == CGS_ATTRIBUTE_UNUSED) &&
         (CGS_REAL(cuKernelGetFunction)(&alias, kernel) == CUDA_SUCCESS)) {

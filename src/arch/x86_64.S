@@ -166,7 +166,9 @@ cgs_missing:
 
 /* void *dlsym(void *handle, const char *name)
  * void *dlvsym(void *handle, const char *name, const char *version)
- * Only names that begin with cu[A-Z], and not through RTLD_NEXT, are ours. */
+ * Only names that begin with cu[A-Z], and not through RTLD_NEXT, are ours. C is
+ * told who asks; where it answers cgs_door_forward, libc is asked as if we
+ * had not been there. */
     .macro define_lookup name, caller_register
     .globl  \name
     .type   \name, @function
@@ -186,8 +188,24 @@ cgs_missing:
     subl    $'A', %eax
     cmpl    $25, %eax
     ja      1f
-    movq    (%rsp), \caller_register
-    jmp     cgs_door_\name
+    pushq   %rdi
+    .cfi_adjust_cfa_offset 8
+    pushq   %rsi
+    .cfi_adjust_cfa_offset 8
+    pushq   %rdx
+    .cfi_adjust_cfa_offset 8
+    movq    24(%rsp), \caller_register
+    call    cgs_door_\name
+    popq    %rdx
+    .cfi_adjust_cfa_offset -8
+    popq    %rsi
+    .cfi_adjust_cfa_offset -8
+    popq    %rdi
+    .cfi_adjust_cfa_offset -8
+    leaq    cgs_door_forward(%rip), %r11
+    cmpq    %r11, %rax
+    je      1f
+    ret
 1:  jmp     *cgs_libc_\name(%rip)
     .cfi_endproc
     .size   \name, . - \name
