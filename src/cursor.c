@@ -190,13 +190,31 @@ void cgs_cursor_go_plain(cgs_region_t *region, const char *reason)
     cgs_region_fallback(region, reason);
 }
 
+/* The first call of a segment names a stream that is alive. */
+static void upload(cgs_region_t *region, cgs_segment_t *segment)
+{
+    cgs_graph_status_t status = cgs_graph_upload(segment, segment->stream);
+
+    if (status.result != CUDA_SUCCESS) {
+        cgs_region_fallback(region, cgs_reason_driver(status.function,
+                                                      status.result));
+        cgs_graph_destroy(segment);
+        ++segment->failures;
+        region->cursor.through = true;
+    }
+}
+
 /* The call was as recorded, or has been made the recorded one. */
 static cgs_verdict_t accept(cgs_region_t *region, cgs_segment_t *segment,
                             cgs_call_t *call)
 {
     cgs_cursor_t *cursor = &region->cursor;
-    bool         whole   = ++cursor->op == segment->num_ops;
+    bool         whole;
 
+    if ((cursor->op == 0) && (segment->exec != NULL) && !segment->uploaded) {
+        upload(region, segment);
+    }
+    whole = ++cursor->op == segment->num_ops;
     if (cursor->through) {
         if (whole) {
             ++cursor->segment;
@@ -295,21 +313,22 @@ cgs_verdict_t cgs_cursor_before(cgs_region_t *region, cgs_call_t *call,
 }
 
 /* The open segment, on this stream and context. */
-static int continue_segment(cgs_region_t *region, CUstream stream,
+static int continue_segment(cgs_region_t *region, const cgs_call_t *call,
                             CUcontext ctx)
 {
     cgs_segment_t *segment;
 
     if (recording(region)->num_segments > 0) {
         segment = last_segment(region);
-        if ((region->cursor.op > 0) && (segment->stream == stream) &&
+        if ((region->cursor.op > 0) && (segment->stream == call->stream) &&
             (segment->ctx == ctx)) {
             return 0;
         }
     }
     /* Another stream is a cut, for now: a graph is one line. */
     region->cursor.op = 0;
-    return cgs_recording_open_segment(recording(region), stream, ctx);
+    return cgs_recording_open_segment(recording(region), call->stream, ctx,
+                                      call->device);
 }
 
 /* While recording, the cursor's op is the length of the open segment, 0 where
@@ -323,7 +342,7 @@ static void record(cgs_region_t *region, cgs_call_t *call, CUcontext ctx)
         return;
     }
     if ((cursor->calls > MAX_OPS) ||
-        (continue_segment(region, call->stream, ctx) != 0) ||
+        (continue_segment(region, call, ctx) != 0) ||
         (cgs_recording_append(recording(region), call) != 0)) {
         abandon_recording(region, cursor->calls > MAX_OPS ?
                           "it has too many calls" : "out of host memory");
@@ -398,6 +417,77 @@ void cgs_cursor_flush(cgs_region_t *region)
     cgs_region_fallback(region, "another thread's call came in between");
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static size_t free_device_memory(void)
+{
+    size_t bytes = 0, total;
+
+    if (CGS_REAL(cuMemGetInfo_v2)(&bytes, &total) != CUDA_SUCCESS) {
+        return 0;
+    }
+    return bytes;
+}
+
+static bool needs_build(const cgs_segment_t *segment)
+{
+    return (segment->exec == NULL) && (segment->failures < MAX_FAILURES) &&
+           (segment->num_ops >= MIN_OPS_FOR_GRAPH);
+}
+
+static void build_segment(cgs_region_t *region, cgs_segment_t *segment)
+{
+    uint64_t           begin  = now_ns();
+    size_t             before = free_device_memory();
+    size_t             after;
+    cgs_graph_status_t status = cgs_graph_build(segment);
+
+    if (status.result != CUDA_SUCCESS) {
+        ++segment->failures;
+        cgs_region_fallback(region, cgs_reason_driver(status.function,
+                                                      status.result));
+        cgs_log(CGS_LOG_WARN, "region %s: no graph: %s", region->name,
+                cgs_reason_driver(status.function, status.result));
+        return;
+    }
+    after = free_device_memory();
+    ++region->stats.builds;
+    region->stats.build_ns     += now_ns() - begin;
+    region->stats.device_bytes += (int64_t)before - (int64_t)after;
+    cgs_log(CGS_LOG_INFO, "region %s: graph of %u nodes built in %.3f ms, "
+            "%lld bytes of device memory", region->name, segment->num_ops,
+            (double)(now_ns() - begin) * 1e-6,
+            (long long)before - (long long)after);
+}
+
+/*
+ * A region's first recording is built when the region is entered again: a
+ * range whose name never comes back then costs no graph. Memory of a copy or a
+ * set may have been freed by then; such segments are tried again at the end
+ * of that run. Later recordings are built at the end of their own run.
+ */
+static void build(cgs_region_t *region)
+{
+    cgs_recording_t *current = recording(region);
+    uint32_t        i;
+
+    if (cgs_config_get()->mode != CGS_MODE_ON) {
+        return;
+    }
+    for (i = 0; i < current->num_segments; ++i) {
+        if (needs_build(&current->segments[i]) &&
+            cgs_recording_refresh(&current->segments[i])) {
+            build_segment(region, &current->segments[i]);
+        }
+    }
+}
+
 /* A run that stopped inside a segment: it was recorded longer than it is. */
 static void finish_replay(cgs_region_t *region)
 {
@@ -451,75 +541,11 @@ void cgs_cursor_finish(cgs_region_t *region)
                              cursor->patched_before);
         }
     }
+    if ((region->stats.runs > 1) && (cursor->mode != CGS_RUN_PLAIN) &&
+        !cgs_flow_is_capturing()) {
+        build(region);
+    }
     cursor->mode = CGS_RUN_PLAIN;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-static size_t free_device_memory(void)
-{
-    size_t bytes = 0, total;
-
-    if (CGS_REAL(cuMemGetInfo_v2)(&bytes, &total) != CUDA_SUCCESS) {
-        return 0;
-    }
-    return bytes;
-}
-
-static bool needs_build(const cgs_segment_t *segment)
-{
-    return (segment->exec == NULL) && (segment->failures < MAX_FAILURES) &&
-           (segment->num_ops >= MIN_OPS_FOR_GRAPH);
-}
-
-static void build_segment(cgs_region_t *region, cgs_segment_t *segment)
-{
-    uint64_t           begin  = now_ns();
-    size_t             before = free_device_memory();
-    size_t             after;
-    cgs_graph_status_t status = cgs_graph_build(segment);
-
-    if (status.result != CUDA_SUCCESS) {
-        ++segment->failures;
-        cgs_region_fallback(region, cgs_reason_driver(status.function,
-                                                      status.result));
-        cgs_log(CGS_LOG_WARN, "region %s: no graph: %s", region->name,
-                cgs_reason_driver(status.function, status.result));
-        return;
-    }
-    after = free_device_memory();
-    ++region->stats.builds;
-    region->stats.build_ns     += now_ns() - begin;
-    region->stats.device_bytes += (int64_t)before - (int64_t)after;
-    cgs_log(CGS_LOG_INFO, "region %s: graph of %u nodes built in %.3f ms, "
-            "%lld bytes of device memory", region->name, segment->num_ops,
-            (double)(now_ns() - begin) * 1e-6,
-            (long long)before - (long long)after);
-}
-
-/*
- * Graphs are built when their region is entered again and not when it was
- * recorded: a range whose name never comes back then costs no graph.
- */
-static void build(cgs_region_t *region)
-{
-    cgs_recording_t *current = recording(region);
-    uint32_t        i;
-
-    if (cgs_config_get()->mode != CGS_MODE_ON) {
-        return;
-    }
-    for (i = 0; i < current->num_segments; ++i) {
-        if (needs_build(&current->segments[i])) {
-            build_segment(region, &current->segments[i]);
-        }
-    }
 }
 
 void cgs_cursor_start(cgs_region_t *region)

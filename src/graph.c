@@ -87,11 +87,8 @@ static cgs_graph_status_t build(cgs_segment_t *segment)
                                                   segment->graph, 0);
     if (error != CUDA_SUCCESS) {
         segment->exec = NULL;
-        return status("cuGraphInstantiate", error);
     }
-    /* Else the first launch would pay for it. */
-    error = CGS_REAL(cuGraphUpload)(segment->exec, segment->stream);
-    return status("cuGraphUpload", error);
+    return status("cuGraphInstantiate", error);
 }
 
 cgs_graph_status_t cgs_graph_build(cgs_segment_t *segment)
@@ -118,6 +115,13 @@ cgs_graph_status_t cgs_graph_build(cgs_segment_t *segment)
         cgs_graph_leave_context();
     }
     return result;
+}
+
+cgs_graph_status_t cgs_graph_upload(cgs_segment_t *segment, CUstream stream)
+{
+    segment->uploaded = true;
+    return status("cuGraphUpload",
+                  CGS_REAL(cuGraphUpload)(segment->exec, stream));
 }
 
 static cgs_graph_status_t patch(cgs_segment_t *segment, uint64_t *patched)
@@ -167,6 +171,7 @@ void cgs_graph_destroy(cgs_segment_t *segment)
         segment->graph = NULL;
     }
     free(segment->dirty);
+    segment->uploaded  = false;
     segment->dirty     = NULL;
     segment->num_dirty = 0;
     for (i = 0; i < segment->num_ops; ++i) {

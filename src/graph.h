@@ -18,11 +18,18 @@ typedef struct {
 } cgs_graph_status_t;
 
 /**
- * Build a segment's graph from its ops and upload it. On an error the segment
- * is left without one. Calls the driver; the segment's context is current
- * meanwhile.
+ * Build a segment's graph from its ops. On an error the segment is left
+ * without one. Calls the driver; the segment's context is current meanwhile.
+ * Its stream is not used: the program may have destroyed it.
  */
 cgs_graph_status_t cgs_graph_build(cgs_segment_t *segment);
+
+/**
+ * Send a fresh graph to the device, or its first launch would pay for it.
+ *
+ * @param stream A stream that the program has just used.
+ */
+cgs_graph_status_t cgs_graph_upload(cgs_segment_t *segment, CUstream stream);
 
 /**
  * Bring the dirty nodes up to date and launch the graph on the segment's

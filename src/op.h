@@ -175,6 +175,11 @@ typedef struct {
     /** Continue a hash with all that a patch can change. */
     uint64_t (*hash)(const cgs_op_t *op, uint64_t hash);
 
+    /** Where memory has changed since, ask again what the op's addresses
+     *  are; NULL where a node holds none. Calls the driver.
+     *  @return false if they are no longer the same kind of memory. */
+    bool (*refresh)(cgs_op_t *op, CUdevice device);
+
     /** Make the recorded call on a stream. */
     CUresult (*issue)(const cgs_op_t *op, CUstream stream);
 

@@ -197,6 +197,22 @@ static uint64_t copy_hash(const cgs_op_t *op, uint64_t hash)
     return cgs_op_hash_bytes(&op->copy.copy, sizeof(op->copy.copy), hash);
 }
 
+static bool copy_refresh(cgs_op_t *op, CUdevice device)
+{
+    cgs_call_t call = {.kind = CGS_OP_COPY, .device = device};
+
+    if (op->copy.generation == cgs_memory_generation()) {
+        return true;
+    }
+    call.copy.copy = op->copy.copy;
+    if (!copy_admit(&call) || (call.copy.src_type != op->copy.src_type) ||
+        (call.copy.dst_type != op->copy.dst_type)) {
+        return false;
+    }
+    op->copy.generation = call.copy.generation;
+    return true;
+}
+
 static void describe_copy(const cgs_copy_t *copy, CUmemorytype src_type,
                           CUmemorytype dst_type, CUDA_MEMCPY3D *to)
 {
@@ -332,6 +348,7 @@ const cgs_op_kind_t cgs_op_copy = {
     .take     = copy_take,
     .recall   = copy_recall,
     .hash     = copy_hash,
+    .refresh  = copy_refresh,
     .issue    = copy_issue,
     .describe = copy_describe,
     .explain  = copy_explain,

@@ -76,6 +76,21 @@ static uint64_t set_hash(const cgs_op_t *op, uint64_t hash)
     return cgs_op_hash_bytes(&op->set.set, sizeof(op->set.set), hash);
 }
 
+static bool set_refresh(cgs_op_t *op, CUdevice device)
+{
+    cgs_call_t call = {.kind = CGS_OP_SET, .device = device};
+
+    if (op->set.generation == cgs_memory_generation()) {
+        return true;
+    }
+    call.set.set = op->set.set;
+    if (!set_admit(&call)) {
+        return false;
+    }
+    op->set.generation = call.set.generation;
+    return true;
+}
+
 static CUresult issue_2d(const cgs_set_t *set, CUstream stream)
 {
     switch (set->element_size) {
@@ -165,6 +180,7 @@ const cgs_op_kind_t cgs_op_set = {
     .take     = set_take,
     .recall   = set_recall,
     .hash     = set_hash,
+    .refresh  = set_refresh,
     .issue    = set_issue,
     .describe = set_describe,
     .explain  = set_explain,

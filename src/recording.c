@@ -19,7 +19,7 @@ static void release_segment(cgs_segment_t *segment)
 }
 
 int cgs_recording_open_segment(cgs_recording_t *recording, CUstream stream,
-                               CUcontext ctx)
+                               CUcontext ctx, CUdevice device)
 {
     uint32_t      capacity;
     cgs_segment_t *segments, *segment;
@@ -37,6 +37,7 @@ int cgs_recording_open_segment(cgs_recording_t *recording, CUstream stream,
     memset(segment, 0, sizeof(*segment));
     segment->stream = stream;
     segment->ctx    = ctx;
+    segment->device = device;
     return 0;
 }
 
@@ -94,7 +95,7 @@ int cgs_recording_copy(const cgs_recording_t *from, cgs_recording_t *to)
     for (s = 0; s < from->num_segments; ++s) {
         segment = &from->segments[s];
         status  = cgs_recording_open_segment(to, segment->stream,
-                                             segment->ctx);
+                                             segment->ctx, segment->device);
         for (i = 0; (i < segment->num_ops) && (status == 0); ++i) {
             op        = &segment->ops[i];
             call.kind = op->kind;
@@ -106,6 +107,21 @@ int cgs_recording_copy(const cgs_recording_t *from, cgs_recording_t *to)
         }
     }
     return 0;
+}
+
+bool cgs_recording_refresh(cgs_segment_t *segment)
+{
+    const cgs_op_kind_t *kind;
+    uint32_t            i;
+
+    for (i = 0; i < segment->num_ops; ++i) {
+        kind = cgs_op_kinds[segment->ops[i].kind];
+        if ((kind->refresh != NULL) &&
+            !kind->refresh(&segment->ops[i], segment->device)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void cgs_recording_release(cgs_recording_t *recording)

@@ -6,6 +6,7 @@
 #ifndef CGS_RECORDING_H
 #define CGS_RECORDING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,12 +17,15 @@
 typedef struct {
     cgs_op_t    *ops;
     uint32_t    num_ops, capacity;
-    CUstream    stream; /**< normalised: never NULL */
+    CUstream    stream; /**< normalised: never NULL; alive only once a call
+                             of this run was made on it */
     CUcontext   ctx;
+    CUdevice    device; /**< of the context */
     cgs_arena_t arena;  /**< what the ops point to */
 
     CUgraph     graph;
     CUgraphExec exec;      /**< NULL: not built */
+    bool        uploaded;  /**< exec is on the device */
     uint32_t    *dirty;    /**< ops that differ from their nodes */
     uint32_t    num_dirty;
     uint32_t    failures;  /**< builds and launches that failed */
@@ -39,7 +43,7 @@ int cgs_recording_append(cgs_recording_t *recording, const cgs_call_t *call);
 
 /** Begin a segment; ops are appended to it. @return 0 or -ENOMEM. */
 int cgs_recording_open_segment(cgs_recording_t *recording, CUstream stream,
-                               CUcontext ctx);
+                               CUcontext ctx, CUdevice device);
 
 /** Keep the first `num_ops` ops of a segment and nothing after them. The
  *  segment's graph, if any, is destroyed. Calls the driver. */
@@ -49,6 +53,11 @@ void cgs_recording_truncate(cgs_recording_t *recording, uint32_t segment,
 /** Copy the ops of a recording, without its graphs, into an empty one.
  *  @return 0 or -ENOMEM, with part of them copied. */
 int cgs_recording_copy(const cgs_recording_t *from, cgs_recording_t *to);
+
+/** Look again at the addresses that a segment's nodes would hold, where memory
+ *  has changed since. Calls the driver.
+ *  @return false if one of them no longer means such memory. */
+bool cgs_recording_refresh(cgs_segment_t *segment);
 
 /** Destroy all. Calls the driver. */
 void cgs_recording_release(cgs_recording_t *recording);

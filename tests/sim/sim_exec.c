@@ -5,6 +5,7 @@
 #include "sim.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #define SIM_NODE_BYTES 4096u /* device memory that a node costs */
@@ -332,13 +333,27 @@ static sim_op_t *sim_exec_as_op(const sim_exec_t *exec)
     return op;
 }
 
+/* The real driver (580.159) does not come back from these two with a stream
+ * that was destroyed: it crashes. */
+static CUresult sim_exec_stream(CUstream handle, int twin,
+                                sim_stream_t **stream)
+{
+    CUresult status = sim_stream_find(handle, twin, stream);
+
+    if (status == CUDA_ERROR_INVALID_HANDLE) {
+        fprintf(stderr, "libcuda: a graph on a stream that was destroyed\n");
+        abort();
+    }
+    return status;
+}
+
 static CUresult sim_exec_launch(CUgraphExec handle, CUstream stream_handle,
                                 int twin)
 {
     sim_exec_t   *exec = sim_exec_find(handle);
     sim_stream_t *stream;
     sim_task_t   *begin, *end;
-    CUresult      status = sim_stream_find(stream_handle, twin, &stream);
+    CUresult      status = sim_exec_stream(stream_handle, twin, &stream);
 
     if (status != CUDA_SUCCESS) {
         return status;
@@ -375,7 +390,7 @@ static CUresult sim_exec_upload(CUgraphExec handle, CUstream stream_handle,
                                 int twin)
 {
     sim_stream_t *stream;
-    CUresult      status = sim_stream_find(stream_handle, twin, &stream);
+    CUresult      status = sim_exec_stream(stream_handle, twin, &stream);
 
     if (status != CUDA_SUCCESS) {
         return status;
