@@ -93,6 +93,10 @@ static void *libc_dlsym(void *handle, const char *name)
 /*
  * libc's own dlvsym cannot be had by name: the name is ours. It is read from
  * the symbol table of the object that defines it.
+ *
+ * The first to ask may be a sanitizer that is just setting out: its versions of
+ * strcmp, dl_iterate_phdr and the like are not ready yet. So no function that
+ * might be another's is called on the way there.
  */
 typedef struct {
     const char *name;
@@ -126,55 +130,60 @@ static size_t num_dynamic_symbols(const ElfW(Word) *hash,
     return last + 1;
 }
 
-static const ElfW(Dyn) *find_dynamic(const struct dl_phdr_info *info)
+/* Whether a string begins with a prefix. */
+static bool begins_with(const char *string, const char *prefix)
 {
-    int i;
+    while ((*prefix != '\0') && (*string == *prefix)) {
+        ++string;
+        ++prefix;
+    }
+    return *prefix == '\0';
+}
 
-    for (i = 0; i < info->dlpi_phnum; ++i) {
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) {
-            return (const ElfW(Dyn) *)(info->dlpi_addr +
-                                       info->dlpi_phdr[i].p_vaddr);
+static const char *base_name(const char *path)
+{
+    const char *base = path;
+
+    for (; *path != '\0'; ++path) {
+        if (*path == '/') {
+            base = path + 1;
         }
     }
-    return NULL;
+    return base;
 }
 
 /* Tables of a loaded object; glibc has made most of these pointers absolute. */
-static const void *dynamic_pointer(const struct dl_phdr_info *info,
+static const void *dynamic_pointer(const struct link_map *object,
                                    const ElfW(Dyn) *entry)
 {
     ElfW(Addr) value = entry->d_un.d_ptr;
 
-    return (const void *)(value < info->dlpi_addr ? value + info->dlpi_addr :
-                                                    value);
+    return (const void *)(value < object->l_addr ? value + object->l_addr :
+                                                   value);
 }
 
-static void find_symbol(const struct dl_phdr_info *info,
-                        libc_symbol_t *symbol)
+static void find_symbol(const struct link_map *object, libc_symbol_t *symbol)
 {
     const ElfW(Sym)  *symbols  = NULL;
     const char       *strings  = NULL;
     const ElfW(Word) *hash     = NULL;
     const uint32_t   *gnu_hash = NULL;
-    const ElfW(Dyn)  *entry    = find_dynamic(info);
+    const ElfW(Dyn)  *entry;
     size_t           i, num;
 
-    if (entry == NULL) {
-        return;
-    }
-    for (; entry->d_tag != DT_NULL; ++entry) {
+    for (entry = object->l_ld; entry->d_tag != DT_NULL; ++entry) {
         switch (entry->d_tag) {
         case DT_SYMTAB:
-            symbols = dynamic_pointer(info, entry);
+            symbols = dynamic_pointer(object, entry);
             break;
         case DT_STRTAB:
-            strings = dynamic_pointer(info, entry);
+            strings = dynamic_pointer(object, entry);
             break;
         case DT_HASH:
-            hash = dynamic_pointer(info, entry);
+            hash = dynamic_pointer(object, entry);
             break;
         case DT_GNU_HASH:
-            gnu_hash = dynamic_pointer(info, entry);
+            gnu_hash = dynamic_pointer(object, entry);
             break;
         default:
             break;
@@ -189,31 +198,30 @@ static void find_symbol(const struct dl_phdr_info *info,
     for (i = 0; i < num; ++i) {
         if ((symbols[i].st_shndx != SHN_UNDEF) &&
             (ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC) &&
-            !strcmp(strings + symbols[i].st_name, symbol->name)) {
-            symbol->address = (void *)(info->dlpi_addr + symbols[i].st_value);
+            begins_with(strings + symbols[i].st_name, symbol->name) &&
+            begins_with(symbol->name, strings + symbols[i].st_name)) {
+            symbol->address = (void *)(object->l_addr + symbols[i].st_value);
             return;
         }
     }
 }
 
-static const char *base_name(const char *path)
+/* libc was there before any thread, so the list stands still up to it. */
+static void find_in_libc(libc_symbol_t *symbol)
 {
-    const char *slash = strrchr(path, '/');
+    const struct link_map *object;
+    const char            *name;
 
-    return slash == NULL ? path : slash + 1;
-}
-
-static int visit_libc(struct dl_phdr_info *info, size_t size, void *arg)
-{
-    libc_symbol_t *symbol = arg;
-    const char    *name   = base_name(info->dlpi_name);
-
-    (void)size;
-    /* Before glibc 2.34 the dl functions lived in a library of their own. */
-    if (!strncmp(name, "libc.so.", 8) || !strncmp(name, "libdl.so.", 9)) {
-        find_symbol(info, symbol);
+    for (object = _r_debug.r_map;
+         (object != NULL) && (symbol->address == NULL);
+         object = object->l_next) {
+        name = base_name(object->l_name);
+        /* Before glibc 2.34 the dl functions lived in a library of their
+         * own. */
+        if (begins_with(name, "libc.so.") || begins_with(name, "libdl.so.")) {
+            find_symbol(object, symbol);
+        }
     }
-    return symbol->address != NULL;
 }
 
 /* Called by assembly before the first jump to libc's dlsym or dlvsym. */
@@ -233,7 +241,7 @@ void cgs_door_find_libc(void)
     dlvsym_t      find;
     int           i;
 
-    dl_iterate_phdr(visit_libc, &symbol);
+    find_in_libc(&symbol);
     if (symbol.address == NULL) {
         abort(); /* no lookup of the program could ever be answered */
     }
@@ -246,7 +254,7 @@ void cgs_door_find_libc(void)
     }
     if (dlsym_p == NULL) {
         symbol = (libc_symbol_t){.name = "dlsym"};
-        dl_iterate_phdr(visit_libc, &symbol);
+        find_in_libc(&symbol);
         dlsym_p = symbol.address;
     }
     if (dlsym_p == NULL) {
@@ -314,7 +322,7 @@ static bool find_object(const void *address, object_t *object)
 
 static bool is_libcuda(const object_t *object)
 {
-    return !strncmp(base_name(object->path), "libcuda.so", 10);
+    return begins_with(base_name(object->path), "libcuda.so");
 }
 
 static bool in_driver(const void *address)
