@@ -336,7 +336,8 @@ static void copy_explain(const cgs_op_t *op, const cgs_call_t *call,
     if ((divergence->what == NULL) && memcmp(old, now, sizeof(*old))) {
         divergence->what = "place in memory";
     }
-    if (divergence->what == NULL) {
+    if ((divergence->what == NULL) &&
+        (op->copy.generation != cgs_memory_generation())) {
         divergence->what = "memory freed since";
     }
 }

@@ -255,8 +255,12 @@ static int kernel_take(cgs_op_t *op, const cgs_call_t *call,
 {
     uint32_t i;
 
-    if ((arena != NULL) && (kernel_prepare(op, call, arena) != 0)) {
-        return -1;
+    if (arena != NULL) {
+        if (kernel_prepare(op, call, arena) != 0) {
+            return -1;
+        }
+        /* From now on a new attribute of the kernel matters. */
+        cgs_function_recorded(op->kernel.shape.function);
     }
     if (call->kernel.extra != NULL) {
         memcpy(op->kernel.args, call->kernel.extra,

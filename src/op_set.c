@@ -164,7 +164,8 @@ static void set_explain(const cgs_op_t *op, const cgs_call_t *call,
         divergence->what = "shape";
         return;
     } else {
-        divergence->what = "memory freed since";
+        divergence->what = op->set.generation != cgs_memory_generation() ?
+                           "memory freed since" : NULL;
         return;
     }
     divergence->size      = sizeof(from);

@@ -104,6 +104,7 @@ void cgs_summary_write(void)
     };
     cgs_region_t        *region;
     size_t              num = 0;
+    int                 status;
 
     if (config->report == NULL) {
         return;
@@ -126,9 +127,10 @@ void cgs_summary_write(void)
     report.copies   = count_calls(CGS_OP_COPY);
     report.sets     = count_calls(CGS_OP_SET);
     report.regions  = regions;
-    if (cgs_report_write(&report, config->report) != 0) {
-        cgs_log_complain("the report could not be written to %s",
-                         config->report);
+    status = cgs_report_write(&report, config->report);
+    if (status != 0) {
+        cgs_log_complain("CGSHIM_REPORT=%s: cannot be written (%s); there is "
+                         "no report", config->report, strerror(-status));
     }
     free(regions);
 }
