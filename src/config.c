@@ -370,6 +370,9 @@ static const cgs_config_field_t cgs_config_keys[] = {
      NULL, "a whole number from 0 to 4294967295"},
     {"on_change", cgs_config_parse_word, offsetof(cgs_rule_t, on_change),
      false, cgs_config_change_words, "patch, recapture or eager"},
+    {"max_defer_us", cgs_config_parse_unsigned,
+     offsetof(cgs_rule_t, max_defer_us), false, NULL,
+     "microseconds, a whole number from 0 to 4294967295"},
     {"enable", cgs_config_parse_bool, offsetof(cgs_rule_t, enable), false,
      NULL, "0 or 1"},
     {NULL, NULL, 0, false, NULL, NULL}
@@ -380,6 +383,7 @@ static const cgs_config_field_t cgs_config_keys[] = {
 
 static const cgs_rule_t cgs_config_built_in = {
     .on_change = CGS_ON_CHANGE_PATCH,
+    .max_defer_us = 1000,
     .enable    = true,
 };
 

@@ -32,6 +32,7 @@ typedef struct {
     char            *nvtx;        /**< glob for the text of the range; NULL:
                                        the text equals the name */
     unsigned        warmup;       /**< runs to let pass before recording */
+    unsigned        max_defer_us; /**< longest time to hold work back */
     cgs_on_change_t on_change;
     bool            enable;       /**< false: leave matching ranges alone */
 } cgs_rule_t;

@@ -18,6 +18,7 @@
 #include "life.h"
 #include "log.h"
 #include "reason.h"
+#include "timer.h"
 
 /* A graph of one node is no gain over the call itself. */
 #define MIN_OPS_FOR_GRAPH 2
@@ -204,6 +205,25 @@ static void upload(cgs_region_t *region, cgs_segment_t *segment)
     }
 }
 
+/* One more op is held back. The first store of a segment must be seen by the
+ * timer before it sleeps. */
+static void hold(cgs_region_t *region, CUstream stream)
+{
+    uint32_t num = region->cursor.op;
+
+    if (num > 1) {
+        atomic_store_explicit(&region->held, num, memory_order_release);
+        return;
+    }
+    atomic_store_explicit(&region->held_stream, stream, memory_order_relaxed);
+    atomic_store_explicit(&region->hold_serial, 1 +
+                          atomic_load_explicit(&region->hold_serial,
+                                               memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store(&region->held, num);
+    cgs_timer_arm();
+}
+
 /* The call was as recorded, or has been made the recorded one. */
 static cgs_verdict_t accept(cgs_region_t *region, cgs_segment_t *segment,
                             cgs_call_t *call)
@@ -228,9 +248,7 @@ static cgs_verdict_t accept(cgs_region_t *region, cgs_segment_t *segment,
         enter_segment(region);
         return CGS_VERDICT_SWALLOWED;
     }
-    atomic_store_explicit(&region->held_stream, segment->stream,
-                          memory_order_relaxed);
-    atomic_store_explicit(&region->held, cursor->op, memory_order_release);
+    hold(region, segment->stream);
     call->result = CUDA_SUCCESS;
     return CGS_VERDICT_SWALLOWED;
 }
@@ -348,6 +366,7 @@ static void record(cgs_region_t *region, cgs_call_t *call, CUcontext ctx)
                           "it has too many calls" : "out of host memory");
         return;
     }
+    cgs_region_own_stream(region, call->stream);
     ++cursor->op;
     cursor->has_recorded = true;
 }
@@ -370,10 +389,14 @@ void cgs_cursor_after(cgs_region_t *region, cgs_call_t *call, CUcontext ctx,
         cursor->diverged = true;
         if (!cursor->may_record ||
             (region->rule->on_change == CGS_ON_CHANGE_EAGER)) {
+            issue_held(region);
             cgs_cursor_go_plain(region, "a call was not as recorded");
             return;
         }
         cgs_region_fallback(region, "a call was not as recorded");
+        /* A call of another thread may have come in between; nothing orders
+         * it and this one. */
+        issue_held(region);
         begin_recording_here(region);
     }
     if (cursor->mode == CGS_RUN_RECORD) {
@@ -407,14 +430,14 @@ void cgs_cursor_barrier(cgs_region_t *region, const char *reason)
     }
 }
 
-void cgs_cursor_flush(cgs_region_t *region)
+void cgs_cursor_flush(cgs_region_t *region, const char *reason)
 {
     if (atomic_load_explicit(&region->held, memory_order_relaxed) == 0) {
         return;
     }
     issue_held(region);
     region->cursor.diverged = true;
-    cgs_region_fallback(region, "another thread's call came in between");
+    cgs_region_fallback(region, reason);
 }
 
 static uint64_t now_ns(void)
@@ -575,6 +598,7 @@ void cgs_cursor_start(cgs_region_t *region)
         cursor->mode = CGS_RUN_REPLAY;
         enter_segment(region);
     } else if (cursor->may_record) {
+        cgs_region_disown_streams(region);
         cursor->mode = CGS_RUN_RECORD;
     } else {
         ++region->stats.plain_runs;

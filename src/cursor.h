@@ -32,8 +32,8 @@ void cgs_cursor_after(cgs_region_t *region, cgs_call_t *call, CUcontext ctx,
 /** The run's own thread makes a call that held-back work must not cross. */
 void cgs_cursor_barrier(cgs_region_t *region, const char *reason);
 
-/** Issue what is held back, for a call of another thread. */
-void cgs_cursor_flush(cgs_region_t *region);
+/** Issue what is held back, for a reason that lies outside of the run. */
+void cgs_cursor_flush(cgs_region_t *region, const char *reason);
 
 /** Let everything else of this run pass. Nothing may be held back. */
 void cgs_cursor_go_plain(cgs_region_t *region, const char *reason);

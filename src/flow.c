@@ -11,6 +11,7 @@
  */
 #include "flow.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "barrier.h"
@@ -31,6 +32,7 @@ static struct {
     _Atomic(cgs_region_t *) open[MAX_OPEN];
     atomic_uint             limit;     /* slots ever used */
     atomic_uint             num;       /* slots in use */
+    atomic_ullong           opened;    /* runs ever shown here */
     atomic_int              capturing; /* captures open in the process */
 } flow;
 
@@ -39,8 +41,10 @@ cgs_region_t *cgs_flow_own_region(void)
     cgs_region_t *region = cgs_self.region;
 
     if ((region != NULL) &&
-        (atomic_load_explicit(&region->run_serial, memory_order_relaxed) !=
-         cgs_self.run_serial)) {
+        ((atomic_load_explicit(&region->run_serial, memory_order_relaxed) !=
+          cgs_self.run_serial) ||
+         (cgs_self.joined && !atomic_load_explicit(&region->busy,
+                                                   memory_order_relaxed)))) {
         cgs_self.region = NULL; /* another thread has ended the run */
         return NULL;
     }
@@ -63,6 +67,7 @@ bool cgs_flow_open(cgs_region_t *region)
                !atomic_compare_exchange_weak(&flow.limit, &limit, i + 1)) {
         }
         atomic_fetch_add(&flow.num, 1);
+        atomic_fetch_add_explicit(&flow.opened, 1, memory_order_relaxed);
         return true;
     }
     return false;
@@ -99,7 +104,7 @@ static cgs_region_t *lock_own_region(void)
 }
 
 /* Issue what a run holds back; its lock is held. */
-static void flush_locked(cgs_region_t *region)
+static void flush_locked(cgs_region_t *region, const char *reason)
 {
     CUcontext ctx;
     bool      entered;
@@ -108,7 +113,7 @@ static void flush_locked(cgs_region_t *region)
     if (atomic_load_explicit(&region->held, memory_order_relaxed) > 0) {
         ctx = cgs_region_held_context(region);
         entered = cgs_graph_enter_context(ctx);
-        cgs_cursor_flush(region);
+        cgs_cursor_flush(region, reason);
         if (entered) {
             cgs_graph_leave_context();
         }
@@ -117,10 +122,10 @@ static void flush_locked(cgs_region_t *region)
 }
 
 /* Issue what a run of another thread holds back. */
-static void flush(cgs_region_t *region)
+static void flush(cgs_region_t *region, const char *reason)
 {
     cgs_lock(&region->lock);
-    flush_locked(region);
+    flush_locked(region, reason);
     cgs_unlock(&region->lock);
 }
 
@@ -151,7 +156,7 @@ static void flush_others(const cgs_region_t *own, CUstream stream)
         if ((stream == NULL) ||
             interact(stream, atomic_load_explicit(&region->held_stream,
                                                   memory_order_relaxed))) {
-            flush(region);
+            flush(region, "another thread's call came in between");
         }
     }
 }
@@ -169,10 +174,52 @@ void cgs_flow_issue_at_exit(void)
     for (region = cgs_region_first(); region != NULL; region = region->next) {
         if ((atomic_load(&region->held) > 0) &&
             cgs_lock_for(&region->lock, EXIT_WAIT_MS)) {
-            flush_locked(region);
+            flush_locked(region, "the program ended");
             cgs_unlock(&region->lock);
         }
     }
+}
+
+/* A run is as old as the look that first saw it hold back what it still does;
+ * with four looks in the time allowed, the third of them issues it. */
+static void look_at(cgs_region_t *region, uint64_t now_us)
+{
+    uint64_t serial = atomic_load(&region->hold_serial);
+    uint64_t limit  = region->rule->max_defer_us;
+
+    if (region->seen_serial != serial) {
+        region->seen_serial = serial;
+        region->seen_us     = now_us;
+    } else if (now_us - region->seen_us >= limit / 2) {
+        flush(region, "work was held back for max_defer_us");
+    }
+}
+
+bool cgs_flow_look(uint64_t now_us, cgs_flow_look_t *state)
+{
+    unsigned     limit = atomic_load(&flow.limit);
+    bool         held  = false;
+    cgs_region_t *region;
+    unsigned     i, quarter;
+
+    state->runs      = atomic_load(&flow.opened);
+    state->period_us = UINT_MAX;
+    for (i = 0; i < limit; ++i) {
+        region = atomic_load_explicit(&flow.open[i], memory_order_acquire);
+        if (region == NULL) {
+            continue;
+        }
+        state->runs += atomic_load(&region->hold_serial);
+        quarter      = region->rule->max_defer_us / 4;
+        if (quarter < state->period_us) {
+            state->period_us = quarter;
+        }
+        if (atomic_load(&region->held) > 0) {
+            held = true;
+            look_at(region, now_us);
+        }
+    }
+    return held;
 }
 
 /* Asked again after any call that may have changed the current context. */
@@ -191,6 +238,32 @@ static void learn_context(void)
     self->ctx_known = CGS_REAL(cuCtxGetDevice)(&self->device) == CUDA_SUCCESS;
 }
 
+/* The run that a call on a stream belongs to: the one that this thread opened,
+ * else one that another thread opened and whose ops are on this stream. */
+static cgs_region_t *find_region(CUstream stream)
+{
+    cgs_thread_t *self   = &cgs_self;
+    cgs_region_t *region = cgs_flow_own_region();
+    unsigned     limit, i;
+
+    if (region != NULL) {
+        return !self->joined || cgs_region_owns_stream(region, stream) ?
+               region : NULL;
+    }
+    limit = atomic_load_explicit(&flow.limit, memory_order_acquire);
+    for (i = 0; i < limit; ++i) {
+        region = atomic_load_explicit(&flow.open[i], memory_order_acquire);
+        if ((region != NULL) && cgs_region_owns_stream(region, stream)) {
+            self->run_serial = atomic_load(&region->run_serial);
+            self->region     = region;
+            self->joined     = true;
+            self->ctx_known  = false;
+            return region;
+        }
+    }
+    return NULL;
+}
+
 cgs_verdict_t cgs_flow_before(cgs_call_t *call)
 {
     cgs_thread_t  *self = &cgs_self;
@@ -200,7 +273,7 @@ cgs_verdict_t cgs_flow_before(cgs_call_t *call)
     if (__builtin_expect(self->guard > 0, 0)) {
         return CGS_VERDICT_PASS;
     }
-    region = cgs_flow_own_region();
+    region = find_region(call->stream);
     if (region == NULL) {
         if (cgs_config_get()->mode == CGS_MODE_OBSERVE) {
             atomic_fetch_add_explicit(&cgs_flow_counts.calls[call->kind], 1,
@@ -223,7 +296,7 @@ cgs_verdict_t cgs_flow_before(cgs_call_t *call)
     }
     ++region->counts[call->kind];
     if (__builtin_expect(cgs_flow_is_capturing(), 0)) {
-        cgs_cursor_flush(region);
+        cgs_cursor_flush(region, "a stream capture of the program's own");
         cgs_cursor_go_plain(region, "a stream capture of the program's own");
     }
     verdict = cgs_cursor_before(region, call, self->ctx);

@@ -40,6 +40,21 @@ void cgs_flow_close(cgs_region_t *region);
  *  for long. */
 void cgs_flow_issue_at_exit(void);
 
+/** What the timer keeps between two looks; zero at first. */
+typedef struct {
+    uint64_t runs;      /**< changes while regions come and go */
+    unsigned period_us; /**< look again after this time */
+} cgs_flow_look_t;
+
+/**
+ * Issue what has been held back for too long. The timer's alone.
+ *
+ * @param now_us Time of a clock that only goes forward, in microseconds.
+ *
+ * @return Whether anything is held back.
+ */
+bool cgs_flow_look(uint64_t now_us, cgs_flow_look_t *state);
+
 /** The program began or ended a stream capture: everything passes meanwhile. */
 void cgs_flow_capture(int delta);
 bool cgs_flow_is_capturing(void);

@@ -25,6 +25,7 @@
 #include "nvtx.h"
 #include "ranges.h"
 #include "summary.h"
+#include "timer.h"
 
 /* cuFuncGetParamInfo came with it: without the arguments' layout nothing can
  * be compared. */
@@ -63,13 +64,18 @@ const char *cgs_life_note(void)
     return atomic_load(&life.note);
 }
 
-void cgs_life_stand_down(const char *reason)
+void cgs_life_refuse(const char *reason)
 {
     const char *none = NULL;
 
     atomic_compare_exchange_strong(&life.note, &none, reason);
     atomic_store(&life.off, true);
     cgs_log(CGS_LOG_WARN, "standing down: %s", reason);
+}
+
+void cgs_life_stand_down(const char *reason)
+{
+    cgs_life_refuse(reason);
     if (cgs_door_has_driver()) {
         cgs_region_destroy_all(reason);
     }
@@ -96,6 +102,7 @@ static void at_exit(void)
     if (cgs_life_is_child()) {
         return;
     }
+    cgs_timer_stop();
     if (!cgs_life_is_off()) {
         cgs_flow_issue_at_exit();
     }

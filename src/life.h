@@ -36,6 +36,10 @@ bool cgs_life_is_child(void);
  */
 void cgs_life_stand_down(const char *reason);
 
+/** Open no more regions; those that are open go on to their end. Any thread,
+ *  with any lock held. The reason is as above. */
+void cgs_life_refuse(const char *reason);
+
 /** Why nothing is replayed in this process, or NULL. Any thread. */
 const char *cgs_life_note(void);
 

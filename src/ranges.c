@@ -32,7 +32,8 @@ static void range_push(const char *domain, const char *text)
     }
     region = cgs_flow_own_region();
     if (region != NULL) {
-        region->depth += (region->range_id == 0) &&
+        /* Ranges of a thread that has joined are its own affair. */
+        region->depth += !cgs_self.joined &&  (region->range_id == 0) &&
                          same_domain(region->domain, domain);
         return;
     }
@@ -50,7 +51,7 @@ static void range_pop(const char *domain)
 {
     cgs_region_t *region = cgs_flow_own_region();
 
-    if ((region == NULL) || (region->range_id != 0) ||
+    if ((region == NULL) || cgs_self.joined || (region->range_id != 0) ||
         !same_domain(region->domain, domain) || cgs_life_is_child()) {
         return;
     }

@@ -146,6 +146,39 @@ CUcontext cgs_region_held_context(cgs_region_t *region)
     return recording->segments[region->cursor.segment].ctx;
 }
 
+bool cgs_region_owns_stream(const cgs_region_t *region, CUstream stream)
+{
+    unsigned num = atomic_load_explicit(&region->num_streams,
+                                        memory_order_acquire);
+    unsigned i;
+
+    for (i = 0; i < num; ++i) {
+        if (atomic_load_explicit(&region->streams[i], memory_order_relaxed) ==
+            stream) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void cgs_region_own_stream(cgs_region_t *region, CUstream stream)
+{
+    unsigned num = atomic_load_explicit(&region->num_streams,
+                                        memory_order_relaxed);
+
+    if ((num < CGS_MAX_STREAMS) && !cgs_region_owns_stream(region, stream)) {
+        atomic_store_explicit(&region->streams[num], stream,
+                              memory_order_relaxed);
+        atomic_store_explicit(&region->num_streams, num + 1,
+                              memory_order_release);
+    }
+}
+
+void cgs_region_disown_streams(cgs_region_t *region)
+{
+    atomic_store_explicit(&region->num_streams, 0, memory_order_release);
+}
+
 bool cgs_region_enter(cgs_region_t *region)
 {
     cgs_thread_t *self = &cgs_self;
@@ -160,6 +193,7 @@ bool cgs_region_enter(cgs_region_t *region)
     cgs_lock(&region->lock);
     cgs_cursor_start(region);
     self->region     = region;
+    self->joined     = false;
     self->run_serial = atomic_fetch_add(&region->run_serial, 1) + 1;
     self->ctx_known  = false;
     cgs_unlock(&region->lock);
@@ -256,13 +290,14 @@ void cgs_region_destroy(cgs_region_t *region, const char *reason)
     if (atomic_load(&region->held) > 0) {
         ctx     = cgs_region_held_context(region);
         entered = cgs_graph_enter_context(ctx);
-        cgs_cursor_flush(region);
+        cgs_cursor_flush(region, reason);
     }
     if (cgs_phases_current(&region->phases)->num_segments > 0) {
         cgs_log(CGS_LOG_INFO, "region %s: destroyed: %s", region->name,
                 reason);
         cgs_region_measure(region);
         region->stats.destroyed = true;
+        cgs_region_disown_streams(region);
         cgs_phases_release(&region->phases);
         cgs_cursor_go_plain(region, reason);
     }

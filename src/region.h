@@ -15,6 +15,9 @@
 #include "report.h"
 #include "thread.h"
 
+/** Streams of one region that other threads may join it on. */
+#define CGS_MAX_STREAMS 16
+
 /** Reasons for going out plainly that one region tells apart. */
 #define CGS_MAX_FALLBACKS 16
 
@@ -64,6 +67,15 @@ typedef struct cgs_region {
     atomic_ullong    run_serial; /**< changes when a run begins or ends */
     atomic_uint      held;       /**< ops that were swallowed and not issued */
     _Atomic(CUstream) held_stream;
+    atomic_ullong    hold_serial; /**< counts beginnings to hold back */
+
+    /* Streams that ops of this region were recorded on: other threads' calls
+     * on them join the run. Only added to during a run. */
+    _Atomic(CUstream) streams[CGS_MAX_STREAMS];
+    atomic_uint       num_streams;
+
+    /* The timer's alone. */
+    uint64_t seen_serial, seen_us;
 
     /* Under the lock. */
     cgs_lock_t         lock;
@@ -102,6 +114,13 @@ void cgs_region_leave(cgs_region_t *region);
 /** The context of the ops that are held back; there are some. Under the
  *  region's lock. */
 CUcontext cgs_region_held_context(cgs_region_t *region);
+
+/** Whether the region's ops were recorded on this stream. Any thread. */
+bool cgs_region_owns_stream(const cgs_region_t *region, CUstream stream);
+
+/** Note that they are, or forget all of them. Under the region's lock. */
+void cgs_region_own_stream(cgs_region_t *region, CUstream stream);
+void cgs_region_disown_streams(cgs_region_t *region);
 
 /** Note why calls go out plainly. Under the region's lock.
  *  @param reason A string that lives on. */

@@ -19,6 +19,7 @@ struct cgs_region;
 /** State of one thread; only that thread touches it. */
 typedef struct {
     struct cgs_region *region;    /**< whose run is open here, or NULL */
+    bool              joined;     /**< the run was opened by another thread */
     uint64_t          run_serial; /**< that run's number: another thread may
                                        have ended it */
     int               guard;      /**< > 0 inside a driver call of ours */

@@ -47,6 +47,11 @@ seeds=${SEEDS:-1 2 3 4 5}
 case $name in
     # What is pending when a process ends may run or not.
     exit_inside) counts=0 ;;
+    # Waits for work without calling the driver, which must then work by itself.
+    polls_mapped)
+        SIM_WORKER=1
+        export SIM_WORKER
+        PAIR_TIMEOUT=${PAIR_TIMEOUT:-20} ;;
 esac
 
 if [ -n "${SIM_DIR:-}" ]; then
