@@ -99,6 +99,12 @@ static const char *const cgs_config_change_words[] = {
     NULL
 };
 
+static const char *const cgs_config_streams_words[] = {
+    [CGS_STREAMS_JOIN]     = "join",
+    [CGS_STREAMS_SEPARATE] = "separate",
+    NULL
+};
+
 /* ---- Messages ---- */
 
 /* Say that an item, or the part of it in word, is not followed. What comes of
@@ -210,7 +216,8 @@ static int cgs_config_parse_word(const cgs_config_field_t *field,
 
 _Static_assert(sizeof(cgs_mode_t) == sizeof(unsigned) &&
                sizeof(cgs_log_level_t) == sizeof(unsigned) &&
-               sizeof(cgs_on_change_t) == sizeof(unsigned),
+               sizeof(cgs_on_change_t) == sizeof(unsigned) &&
+               sizeof(cgs_streams_t) == sizeof(unsigned),
                "cgs_config_parse_word() writes enumerations as unsigned");
 
 /* The colon between domain and glob: the first that is not escaped and not in
@@ -373,6 +380,8 @@ static const cgs_config_field_t cgs_config_keys[] = {
     {"max_defer_us", cgs_config_parse_unsigned,
      offsetof(cgs_rule_t, max_defer_us), false, NULL,
      "microseconds, a whole number from 0 to 4294967295"},
+    {"streams", cgs_config_parse_word, offsetof(cgs_rule_t, streams), false,
+     cgs_config_streams_words, "join or separate"},
     {"enable", cgs_config_parse_bool, offsetof(cgs_rule_t, enable), false,
      NULL, "0 or 1"},
     {NULL, NULL, 0, false, NULL, NULL}

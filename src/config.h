@@ -24,6 +24,13 @@ typedef enum {
     CGS_ON_CHANGE_EAGER      /**< the rest of the run goes out plainly */
 } cgs_on_change_t;
 
+/** streams: what a call on another stream of the region leads to. */
+typedef enum {
+    CGS_STREAMS_JOIN,    /**< one graph for all of them */
+    CGS_STREAMS_SEPARATE /**< a new segment: no stream waits for another that
+                              the program did not make it wait for */
+} cgs_streams_t;
+
 /** One region as CGSHIM_REGION_<name> describes it. */
 typedef struct {
     char            *name;        /**< of the region; NULL in the defaults */
@@ -34,6 +41,7 @@ typedef struct {
     unsigned        warmup;       /**< runs to let pass before recording */
     unsigned        max_defer_us; /**< longest time to hold work back */
     cgs_on_change_t on_change;
+    cgs_streams_t   streams;
     bool            enable;       /**< false: leave matching ranges alone */
 } cgs_rule_t;
 

@@ -31,6 +31,8 @@
 /* Ops of one recording; a region with more is no region. */
 #define MAX_OPS (1u << 22)
 
+static const char *const outside_wait = "a wait for an event of outside";
+
 static cgs_recording_t *recording(cgs_region_t *region)
 {
     return cgs_phases_current(&region->phases);
@@ -66,7 +68,8 @@ static CUresult issue_ops(cgs_segment_t *segment, uint32_t num,
 
     for (i = 0; i < num; ++i) {
         op     = &segment->ops[i];
-        result = cgs_op_kinds[op->kind]->issue(op, segment->stream);
+        result = cgs_op_kinds[op->kind]->issue(
+            op, segment->streams[op->lane]);
         if ((i + 1 < num) && (first_error == CUDA_SUCCESS)) {
             first_error = result;
         }
@@ -102,15 +105,16 @@ static CUresult launch_segment(cgs_region_t *region)
 {
     cgs_segment_t      *segment = current_segment(region);
     cgs_graph_status_t status;
+    CUresult           late = CUDA_SUCCESS;
     CUresult           error, last;
 
-    status = cgs_graph_launch(segment, &region->stats.patched);
+    status = cgs_graph_launch(segment, &region->stats.patched, &late);
     atomic_store_explicit(&region->held, 0, memory_order_relaxed);
     if (status.result == CUDA_SUCCESS) {
         region->stats.swallowed += segment->num_ops;
         ++region->stats.launches;
         region->cursor.launched  = true;
-        return CUDA_SUCCESS;
+        return late;
     }
 
     cgs_region_fallback(region, cgs_reason_driver(status.function,
@@ -166,8 +170,9 @@ static void begin_recording_here(cgs_region_t *region)
 
     cgs_phases_collapse(&region->phases);
     cgs_recording_truncate(recording(region), cursor->segment, cursor->op);
-    cursor->mode    = CGS_RUN_RECORD;
-    cursor->through = false;
+    cursor->mode         = CGS_RUN_RECORD;
+    cursor->through      = false;
+    cursor->has_recorded = true;
 }
 
 /* The recording cannot be kept whole. */
@@ -194,7 +199,7 @@ void cgs_cursor_go_plain(cgs_region_t *region, const char *reason)
 /* The first call of a segment names a stream that is alive. */
 static void upload(cgs_region_t *region, cgs_segment_t *segment)
 {
-    cgs_graph_status_t status = cgs_graph_upload(segment, segment->stream);
+    cgs_graph_status_t status = cgs_graph_upload(segment, segment->streams[0]);
 
     if (status.result != CUDA_SUCCESS) {
         cgs_region_fallback(region, cgs_reason_driver(status.function,
@@ -207,7 +212,7 @@ static void upload(cgs_region_t *region, cgs_segment_t *segment)
 
 /* One more op is held back. The first store of a segment must be seen by the
  * timer before it sleeps. */
-static void hold(cgs_region_t *region, CUstream stream)
+static void hold(cgs_region_t *region)
 {
     uint32_t num = region->cursor.op;
 
@@ -215,7 +220,6 @@ static void hold(cgs_region_t *region, CUstream stream)
         atomic_store_explicit(&region->held, num, memory_order_release);
         return;
     }
-    atomic_store_explicit(&region->held_stream, stream, memory_order_relaxed);
     atomic_store_explicit(&region->hold_serial, 1 +
                           atomic_load_explicit(&region->hold_serial,
                                                memory_order_relaxed),
@@ -248,7 +252,7 @@ static cgs_verdict_t accept(cgs_region_t *region, cgs_segment_t *segment,
         enter_segment(region);
         return CGS_VERDICT_SWALLOWED;
     }
-    hold(region, segment->stream);
+    hold(region);
     call->result = CUDA_SUCCESS;
     return CGS_VERDICT_SWALLOWED;
 }
@@ -261,19 +265,52 @@ static cgs_verdict_t accept_changed(cgs_region_t *region,
 
     note_divergence(region, call);
     cgs_op_kinds[op->kind]->take(op, call, NULL);
-    if (!op->dirty && (segment->exec != NULL)) {
+    if (!op->dirty && (op->node != NULL)) {
         op->dirty                            = true;
         segment->dirty[segment->num_dirty++] = region->cursor.op;
     }
     return accept(region, segment, call);
 }
 
+/* Whether a segment can take a call on one more stream. The legacy stream has
+ * edges to all others that nobody says: it stays alone. */
+static bool has_room_for(const cgs_region_t *region,
+                         const cgs_segment_t *segment, CUstream stream)
+{
+    return (region->rule->streams == CGS_STREAMS_JOIN) &&
+           (stream != CGS_STREAM_LEGACY) &&
+           (segment->streams[0] != CGS_STREAM_LEGACY) &&
+           (segment->num_streams < CGS_MAX_LANES);
+}
+
+/* A wait for an event that its segment records before op `end` is an edge in
+ * it. Sets how far back that record is. */
+static bool is_wait_inside(const cgs_region_t *region,
+                           const cgs_segment_t *segment, uint32_t end,
+                           cgs_call_t *call, CUcontext ctx)
+{
+    call->event.distance = cgs_recording_find_event(segment, end,
+                                                    call->event.event);
+    return (call->event.distance > 0) && (segment->ctx == ctx) &&
+           ((cgs_recording_find_lane(segment, call->stream) <
+             segment->num_streams) ||
+            has_room_for(region, segment, call->stream));
+}
+
 /* The call is not the recorded one: it goes out plainly, and what it comes
  * to decides how the run goes on (cgs_cursor_after). */
-static cgs_verdict_t not_as_recorded(cgs_region_t *region, cgs_call_t *call)
+static cgs_verdict_t not_as_recorded(cgs_region_t *region, cgs_call_t *call,
+                                     CUcontext ctx)
 {
     if (!cgs_op_kinds[call->kind]->admit(call)) {
         cgs_cursor_barrier(region, call->reason);
+        return CGS_VERDICT_PASS;
+    }
+    if ((call->kind == CGS_OP_WAIT) &&
+        ((region->cursor.op == 0) ||
+         !is_wait_inside(region, current_segment(region), region->cursor.op,
+                         call, ctx))) {
+        cgs_cursor_barrier(region, outside_wait);
         return CGS_VERDICT_PASS;
     }
     issue_held(region);
@@ -293,13 +330,14 @@ static cgs_verdict_t replay(cgs_region_t *region, cgs_call_t *call,
         enter_segment(region);
     }
     if (cursor->segment == recording(region)->num_segments) {
-        return not_as_recorded(region, call);
+        return not_as_recorded(region, call, ctx);
     }
     segment = current_segment(region);
     op      = &segment->ops[cursor->op];
-    if ((op->kind != call->kind) || (segment->stream != call->stream) ||
+    if ((op->kind != call->kind) ||
+        (segment->streams[op->lane] != call->stream) ||
         (segment->ctx != ctx)) {
-        return not_as_recorded(region, call);
+        return not_as_recorded(region, call, ctx);
     }
 
     match = cgs_op_kinds[op->kind]->compare(op, call);
@@ -310,7 +348,7 @@ static cgs_verdict_t replay(cgs_region_t *region, cgs_call_t *call,
         (region->rule->on_change == CGS_ON_CHANGE_PATCH)) {
         return accept_changed(region, segment, call);
     }
-    return not_as_recorded(region, call);
+    return not_as_recorded(region, call, ctx);
 }
 
 cgs_verdict_t cgs_cursor_before(cgs_region_t *region, cgs_call_t *call,
@@ -330,23 +368,34 @@ cgs_verdict_t cgs_cursor_before(cgs_region_t *region, cgs_call_t *call,
                                             CGS_VERDICT_WATCH;
 }
 
-/* The open segment, on this stream and context. */
+/* Have the last segment take the call: it is open, of the same context, and
+ * has the call's stream or room for it. Else a new one begins. */
 static int continue_segment(cgs_region_t *region, const cgs_call_t *call,
                             CUcontext ctx)
 {
-    cgs_segment_t *segment;
+    cgs_recording_t *to     = recording(region);
+    cgs_segment_t   *last;
+    int             status;
 
-    if (recording(region)->num_segments > 0) {
-        segment = last_segment(region);
-        if ((region->cursor.op > 0) && (segment->stream == call->stream) &&
-            (segment->ctx == ctx)) {
-            return 0;
+    if (region->cursor.op > 0) {
+        last = last_segment(region);
+        if (last->ctx == ctx) {
+            if (cgs_recording_find_lane(last, call->stream) <
+                last->num_streams) {
+                return 0;
+            }
+            if (has_room_for(region, last, call->stream)) {
+                cgs_recording_add_lane(to, call->stream);
+                return 0;
+            }
         }
     }
-    /* Another stream is a cut, for now: a graph is one line. */
     region->cursor.op = 0;
-    return cgs_recording_open_segment(recording(region), call->stream, ctx,
-                                      call->device);
+    status = cgs_recording_open_segment(to, ctx, call->device);
+    if (status == 0) {
+        cgs_recording_add_lane(to, call->stream);
+    }
+    return status;
 }
 
 /* While recording, the cursor's op is the length of the open segment, 0 where
@@ -357,6 +406,13 @@ static void record(cgs_region_t *region, cgs_call_t *call, CUcontext ctx)
 
     if (!cgs_op_kinds[call->kind]->admit(call)) {
         cgs_cursor_barrier(region, call->reason);
+        return;
+    }
+    if ((call->kind == CGS_OP_WAIT) &&
+        ((cursor->op == 0) ||
+         !is_wait_inside(region, last_segment(region),
+                         last_segment(region)->num_ops, call, ctx))) {
+        cgs_cursor_barrier(region, outside_wait);
         return;
     }
     if ((cursor->calls > MAX_OPS) ||
@@ -425,8 +481,7 @@ void cgs_cursor_barrier(cgs_region_t *region, const char *reason)
                                                 reason));
     if (cursor->may_record) {
         begin_recording_here(region);
-        cursor->op           = 0;
-        cursor->has_recorded = true;
+        cursor->op = 0;
     }
 }
 
@@ -523,7 +578,6 @@ static void finish_replay(cgs_region_t *region)
         cgs_region_fallback(region, "it ended before the recording did");
         if (cursor->may_record) {
             begin_recording_here(region);
-            cursor->has_recorded = true;
         }
     }
 }

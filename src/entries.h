@@ -22,6 +22,7 @@ typedef enum {
     CGS_KIND_BARRIER, /**< issue what is held back, then run */
     CGS_KIND_PASS,    /**< runs at once */
     CGS_KIND_FREE,    /**< barrier that ends the life of memory */
+    CGS_KIND_EVENT,   /**< barrier that ends the life of an event */
     CGS_KIND_DROP,    /**< barrier that ends the life of graphs */
     CGS_KIND_WRAP     /**< has a typed wrapper */
 } cgs_kind_t;

@@ -133,9 +133,13 @@ static void flush(cgs_region_t *region, const char *reason)
  * Work on two streams is ordered by the driver where they are the same, and
  * where one of them is the legacy default stream.
  */
-static bool interact(CUstream a, CUstream b)
+static bool interact(const cgs_region_t *region, CUstream stream)
 {
-    return (a == b) || (a == CGS_STREAM_LEGACY) || (b == CGS_STREAM_LEGACY);
+    return (stream == CGS_STREAM_LEGACY) ||
+           cgs_region_owns_stream(region, stream) ||
+           cgs_region_owns_stream(region, CGS_STREAM_LEGACY) ||
+           (atomic_load_explicit(&region->num_streams, memory_order_relaxed) ==
+            CGS_MAX_STREAMS);
 }
 
 /* Before a call of this thread: `stream` is what it looks at, NULL for
@@ -154,8 +158,7 @@ static void flush_others(const cgs_region_t *own, CUstream stream)
             continue;
         }
         if ((stream == NULL) ||
-            interact(stream, atomic_load_explicit(&region->held_stream,
-                                                  memory_order_relaxed))) {
+            interact(region, stream)) {
             flush(region, "another thread's call came in between");
         }
     }
@@ -279,11 +282,13 @@ cgs_verdict_t cgs_flow_before(cgs_call_t *call)
             atomic_fetch_add_explicit(&cgs_flow_counts.calls[call->kind], 1,
                                       memory_order_relaxed);
         }
-        flush_others(NULL, call->stream);
+        /* Events order streams that have nothing else to do with each other. */
+        flush_others(NULL, cgs_op_is_event(call->kind) ? NULL : call->stream);
         return CGS_VERDICT_PASS;
     }
     if (__builtin_expect(others_are_open(region), 0)) {
-        flush_others(region, call->stream);
+        flush_others(region, cgs_op_is_event(call->kind) ? NULL :
+                                                          call->stream);
     }
 
     ++self->guard;
@@ -355,6 +360,8 @@ void cgs_barrier(unsigned index, cgs_kind_t kind)
 
     if (kind == CGS_KIND_FREE) {
         cgs_memory_changed();
+    } else if (kind == CGS_KIND_EVENT) {
+        cgs_events_changed();
     } else if (kind == CGS_KIND_DROP) {
         cgs_memory_changed();
         cgs_region_destroy_all(cgs_door_name(index));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graphs of explicit nodes in one line, each after the one before it.
+ * Graphs of explicit nodes: those of one stream in line, those of several with
+ * an edge for each wait between them.
  *
  * Not stream capture: nothing of the program's threads can spoil the building
  * of explicit nodes, and the relaxed capture mode of this thread keeps our
@@ -10,6 +11,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Edges into one node; more streams would be joined than a segment has. */
+#define MAX_DEPENDENCIES 16
 
 bool cgs_graph_enter_context(CUcontext ctx)
 {
@@ -34,33 +38,125 @@ static cgs_graph_status_t status(const char *function, CUresult result)
     return (cgs_graph_status_t){.result = result, .function = function};
 }
 
-static cgs_graph_status_t add_nodes(cgs_segment_t *segment)
-{
-    CUgraphNodeParams   params;
-    const cgs_op_kind_t *kind;
-    CUgraphNode         previous = NULL;
-    cgs_op_t            *op;
-    CUresult            result;
-    uint32_t            i;
+/* Nodes that the next one must come after. */
+typedef struct {
+    CUgraphNode node[MAX_DEPENDENCIES];
+    uint32_t    num;
+} frontier_t;
 
-    for (i = 0; i < segment->num_ops; ++i) {
-        op   = &segment->ops[i];
-        kind = cgs_op_kinds[op->kind];
-        memset(&params, 0, sizeof(params));
-        kind->describe(op, segment->ctx, &params);
-        result = CGS_REAL(cuGraphAddNode_v2)(&op->node, segment->graph,
-                                             i > 0 ? &previous : NULL, NULL,
-                                             i > 0 ? 1 : 0, &params);
-        if (result != CUDA_SUCCESS) {
-            return status("cuGraphAddNode", result);
+/* What building keeps track of. */
+typedef struct {
+    frontier_t lane[CGS_MAX_LANES];
+    frontier_t *record; /* by op: what a recorded event stands for */
+} builder_t;
+
+static bool add_dependency(frontier_t *frontier, CUgraphNode node)
+{
+    uint32_t i;
+
+    for (i = 0; i < frontier->num; ++i) {
+        if (frontier->node[i] == node) {
+            return true;
         }
-        result = kind->decorate != NULL ? kind->decorate(op, op->node) :
-                                          CUDA_SUCCESS;
+    }
+    if (frontier->num == MAX_DEPENDENCIES) {
+        return false;
+    }
+    frontier->node[frontier->num++] = node;
+    return true;
+}
+
+/* A wait is no node: what its event stands for comes before the next op of
+ * its stream. */
+static cgs_graph_status_t add_wait(cgs_segment_t *segment, uint32_t index,
+                                   builder_t *builder)
+{
+    const cgs_op_t   *op     = &segment->ops[index];
+    const frontier_t *source = &builder->record[index - op->event.distance];
+    uint32_t         i;
+
+    for (i = 0; i < source->num; ++i) {
+        if (!add_dependency(&builder->lane[op->lane], source->node[i])) {
+            return status("too many waits in a row",
+                          CUDA_ERROR_NOT_SUPPORTED);
+        }
+    }
+    return status(NULL, CUDA_SUCCESS);
+}
+
+static cgs_graph_status_t add_node(cgs_segment_t *segment, uint32_t index,
+                                   builder_t *builder)
+{
+    cgs_op_t            *op     = &segment->ops[index];
+    const cgs_op_kind_t *kind   = cgs_op_kinds[op->kind];
+    frontier_t          *after  = &builder->lane[op->lane];
+    CUgraphNodeParams   params;
+    CUresult            result;
+
+    memset(&params, 0, sizeof(params));
+    kind->describe(op, segment->ctx, &params);
+    result = CGS_REAL(cuGraphAddNode_v2)(&op->node, segment->graph,
+                                         after->num > 0 ? after->node : NULL,
+                                         NULL, after->num, &params);
+    if (result != CUDA_SUCCESS) {
+        op->node = NULL;
+        return status("cuGraphAddNode", result);
+    }
+    if (kind->decorate != NULL) {
+        result = kind->decorate(op, op->node);
         if (result != CUDA_SUCCESS) {
             return status("cuGraphKernelNodeSetAttribute", result);
         }
-        op->dirty = false;
-        previous  = op->node;
+    }
+    if (op->kind == CGS_OP_RECORD) {
+        /* Who waits for the event need not wait for its node as well. */
+        builder->record[index] = *after;
+    }
+    op->dirty      = false;
+    after->num     = 1;
+    after->node[0] = op->node;
+    return status(NULL, CUDA_SUCCESS);
+}
+
+static cgs_graph_status_t add_nodes(cgs_segment_t *segment)
+{
+    cgs_graph_status_t result = status(NULL, CUDA_SUCCESS);
+    builder_t          *builder;
+    uint32_t           i;
+
+    builder = calloc(1, sizeof(*builder));
+    if (builder == NULL) {
+        return status("calloc", CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    builder->record = calloc(segment->num_ops, sizeof(*builder->record));
+    if (builder->record == NULL) {
+        result = status("calloc", CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    for (i = 0; (i < segment->num_ops) && (result.result == CUDA_SUCCESS);
+         ++i) {
+        result = segment->ops[i].kind == CGS_OP_WAIT ?
+                 add_wait(segment, i, builder) :
+                 add_node(segment, i, builder);
+    }
+    free(builder->record);
+    free(builder);
+    return result;
+}
+
+/* Events of ours that join the segment's other streams with its first. */
+static cgs_graph_status_t create_joins(cgs_segment_t *segment)
+{
+    CUresult result;
+    uint32_t i;
+
+    for (i = 0; (segment->num_streams > 1) && (i < segment->num_streams);
+         ++i) {
+        result = CGS_REAL(cuEventCreate)(&segment->joins[i],
+                                         CU_EVENT_DISABLE_TIMING);
+        if (result != CUDA_SUCCESS) {
+            segment->joins[i] = NULL;
+            return status("cuEventCreate", result);
+        }
     }
     return status(NULL, CUDA_SUCCESS);
 }
@@ -80,6 +176,10 @@ static cgs_graph_status_t build(cgs_segment_t *segment)
         return status("cuGraphCreate", error);
     }
     result = add_nodes(segment);
+    if (result.result != CUDA_SUCCESS) {
+        return result;
+    }
+    result = create_joins(segment);
     if (result.result != CUDA_SUCCESS) {
         return result;
     }
@@ -147,15 +247,58 @@ static cgs_graph_status_t patch(cgs_segment_t *segment, uint64_t *patched)
     return status(NULL, CUDA_SUCCESS);
 }
 
-cgs_graph_status_t cgs_graph_launch(cgs_segment_t *segment, uint64_t *patched)
+/* What was on the other streams before comes before the graph. */
+static CUresult join_before(cgs_segment_t *segment)
+{
+    CUresult result = CUDA_SUCCESS;
+    uint32_t i;
+
+    for (i = 1; (i < segment->num_streams) && (result == CUDA_SUCCESS); ++i) {
+        result = CGS_REAL(cuEventRecord)(segment->joins[i],
+                                         segment->streams[i]);
+        if (result == CUDA_SUCCESS) {
+            result = CGS_REAL(cuStreamWaitEvent)(segment->streams[0],
+                                                 segment->joins[i], 0);
+        }
+    }
+    return result;
+}
+
+/* What comes on the other streams comes after it. The graph is on its way, so
+ * where the cheap way fails the host waits. */
+static CUresult join_after(cgs_segment_t *segment)
+{
+    CUresult result;
+    uint32_t i;
+
+    result = CGS_REAL(cuEventRecord)(segment->joins[0], segment->streams[0]);
+    for (i = 1; (i < segment->num_streams) && (result == CUDA_SUCCESS); ++i) {
+        result = CGS_REAL(cuStreamWaitEvent)(segment->streams[i],
+                                             segment->joins[0], 0);
+    }
+    return result == CUDA_SUCCESS ? CUDA_SUCCESS :
+           CGS_REAL(cuStreamSynchronize)(segment->streams[0]);
+}
+
+cgs_graph_status_t cgs_graph_launch(cgs_segment_t *segment, uint64_t *patched,
+                                    CUresult *late)
 {
     cgs_graph_status_t result = patch(segment, patched);
+    CUresult           error;
 
     if (result.result != CUDA_SUCCESS) {
         return result;
     }
-    return status("cuGraphLaunch",
-                  CGS_REAL(cuGraphLaunch)(segment->exec, segment->stream));
+    error = segment->num_streams > 1 ? join_before(segment) : CUDA_SUCCESS;
+    if (error != CUDA_SUCCESS) {
+        return status("a wait before the graph", error);
+    }
+    error = CGS_REAL(cuGraphLaunch)(segment->exec, segment->streams[0]);
+    if ((error != CUDA_SUCCESS) || (segment->num_streams == 1)) {
+        return status("cuGraphLaunch", error);
+    }
+    *late = join_after(segment);
+    return status(NULL, CUDA_SUCCESS);
 }
 
 void cgs_graph_destroy(cgs_segment_t *segment)
@@ -169,6 +312,12 @@ void cgs_graph_destroy(cgs_segment_t *segment)
     if (segment->graph != NULL) {
         CGS_REAL(cuGraphDestroy)(segment->graph);
         segment->graph = NULL;
+    }
+    for (i = 0; i < CGS_MAX_LANES; ++i) {
+        if (segment->joins[i] != NULL) {
+            CGS_REAL(cuEventDestroy_v2)(segment->joins[i]);
+            segment->joins[i] = NULL;
+        }
     }
     free(segment->dirty);
     segment->uploaded  = false;

@@ -32,13 +32,16 @@ cgs_graph_status_t cgs_graph_build(cgs_segment_t *segment);
 cgs_graph_status_t cgs_graph_upload(cgs_segment_t *segment, CUstream stream);
 
 /**
- * Bring the dirty nodes up to date and launch the graph on the segment's
- * stream. After an error nothing was launched, and the graph may no longer
- * agree with the ops: destroy it. The segment's context must be current.
+ * Bring the dirty nodes up to date and launch the graph on the segment's first
+ * stream, the others joined before and after it. After an error nothing was
+ * launched, and the graph may no longer agree with the ops: destroy it. The
+ * segment's context must be current.
  *
  * @param patched Increased by the number of nodes patched.
+ * @param late    Set to an error that came once the graph was launched.
  */
-cgs_graph_status_t cgs_graph_launch(cgs_segment_t *segment, uint64_t *patched);
+cgs_graph_status_t cgs_graph_launch(cgs_segment_t *segment, uint64_t *patched,
+                                    CUresult *late);
 
 /** Destroy a segment's graph, if it has one. May be called while the graph is
  *  running: the driver frees it afterwards. */

@@ -27,6 +27,8 @@ typedef enum {
     CGS_OP_KERNEL,
     CGS_OP_COPY,
     CGS_OP_SET,
+    CGS_OP_RECORD, /**< of an event */
+    CGS_OP_WAIT,   /**< for an event that the same segment records */
     CGS_OP_NUM_KINDS
 } cgs_op_kind_id_t;
 
@@ -117,12 +119,19 @@ typedef struct {
             cgs_set_t set;
             uint64_t  generation; /**< set by admit */
         } set;
+        struct {
+            CUevent  event;
+            uint64_t generation; /**< of events, set by admit */
+            uint32_t distance;   /**< of a wait: ops back to the record; set
+                                      by who appends it */
+        } event;
     };
 } cgs_call_t;
 
 /** A recorded call; what it points to lies in its recording's arena. */
 typedef struct {
     uint8_t     kind;  /**< cgs_op_kind_id_t */
+    uint8_t     lane;  /**< which of the segment's streams */
     bool        dirty; /**< differs from its node */
     CUgraphNode node;  /**< in the segment's graph, or NULL */
     union {
@@ -142,6 +151,12 @@ typedef struct {
             cgs_set_t set;
             uint64_t  generation;
         } set;
+        struct {
+            CUevent  event;
+            uint64_t generation; /**< of events, when it was last seen alive */
+            uint32_t distance;   /**< of a wait: its record is so many ops
+                                      before it */
+        } event;
     };
 } cgs_op_t;
 
@@ -184,7 +199,8 @@ typedef struct {
     CUresult (*issue)(const cgs_op_t *op, CUstream stream);
 
     /** Parameters of the op's node in a context. `params` is zeroed before
-     *  and points into the op after. */
+     *  and points into the op after. NULL where the op is no node but an
+     *  edge. */
     void (*describe)(const cgs_op_t *op, CUcontext ctx,
                      CUgraphNodeParams *params);
 
@@ -201,6 +217,8 @@ typedef struct {
 extern const cgs_op_kind_t cgs_op_kernel;
 extern const cgs_op_kind_t cgs_op_copy;
 extern const cgs_op_kind_t cgs_op_set;
+extern const cgs_op_kind_t cgs_op_record;
+extern const cgs_op_kind_t cgs_op_wait;
 
 extern const cgs_op_kind_t *const cgs_op_kinds[CGS_OP_NUM_KINDS];
 
@@ -225,7 +243,18 @@ void cgs_call_copy_3d(cgs_call_t *call, const CUDA_MEMCPY3D *copy);
 void cgs_call_set(cgs_call_t *call, CUdeviceptr dst, size_t pitch,
                   unsigned value, unsigned element_size, size_t width,
                   size_t height, bool is_2d);
+void cgs_call_event(cgs_call_t *call, cgs_op_kind_id_t kind, CUevent event,
+                    unsigned flags);
 /** @} */
+
+/** Whether the calls of a kind order streams, and do no work themselves. */
+static inline bool cgs_op_is_event(unsigned kind)
+{
+    return (kind == CGS_OP_RECORD) || (kind == CGS_OP_WAIT);
+}
+
+/** An event was destroyed: its handle may come to mean another one. */
+void cgs_events_changed(void);
 
 /**
  * What an address is to a copy or a set. Calls the driver.

@@ -18,8 +18,8 @@ static void release_segment(cgs_segment_t *segment)
     memset(segment, 0, sizeof(*segment));
 }
 
-int cgs_recording_open_segment(cgs_recording_t *recording, CUstream stream,
-                               CUcontext ctx, CUdevice device)
+int cgs_recording_open_segment(cgs_recording_t *recording, CUcontext ctx,
+                               CUdevice device)
 {
     uint32_t      capacity;
     cgs_segment_t *segments, *segment;
@@ -35,9 +35,40 @@ int cgs_recording_open_segment(cgs_recording_t *recording, CUstream stream,
     }
     segment = &recording->segments[recording->num_segments++];
     memset(segment, 0, sizeof(*segment));
-    segment->stream = stream;
     segment->ctx    = ctx;
     segment->device = device;
+    return 0;
+}
+
+uint32_t cgs_recording_find_lane(const cgs_segment_t *segment, CUstream stream)
+{
+    uint32_t lane;
+
+    for (lane = 0; (lane < segment->num_streams) &&
+         (segment->streams[lane] != stream); ++lane) {
+    }
+    return lane;
+}
+
+void cgs_recording_add_lane(cgs_recording_t *recording, CUstream stream)
+{
+    cgs_segment_t *segment = &recording->segments[recording->num_segments - 1];
+
+    segment->streams[segment->num_streams++] = stream;
+}
+
+uint32_t cgs_recording_find_event(const cgs_segment_t *segment, uint32_t end,
+                                  CUevent event)
+{
+    const cgs_op_t *op;
+    uint32_t       distance;
+
+    for (distance = 1; distance <= end; ++distance) {
+        op = &segment->ops[end - distance];
+        if ((op->kind == CGS_OP_RECORD) && (op->event.event == event)) {
+            return distance;
+        }
+    }
     return 0;
 }
 
@@ -59,11 +90,24 @@ int cgs_recording_append(cgs_recording_t *recording, const cgs_call_t *call)
     op = &segment->ops[segment->num_ops];
     memset(op, 0, sizeof(*op));
     op->kind = call->kind;
+    op->lane = cgs_recording_find_lane(segment, call->stream);
     if (cgs_op_kinds[call->kind]->take(op, call, &segment->arena) != 0) {
         return -ENOMEM;
     }
     ++segment->num_ops;
     return 0;
+}
+
+/* Streams come in the order of their first ops, so those that are left have
+ * the first lanes. The others may be dead by the next launch. */
+static void drop_lanes(cgs_segment_t *segment)
+{
+    uint32_t i, num = 0;
+
+    for (i = 0; i < segment->num_ops; ++i) {
+        num = segment->ops[i].lane >= num ? segment->ops[i].lane + 1u : num;
+    }
+    segment->num_streams = num;
 }
 
 void cgs_recording_truncate(cgs_recording_t *recording, uint32_t segment,
@@ -75,6 +119,7 @@ void cgs_recording_truncate(cgs_recording_t *recording, uint32_t segment,
     if (num_ops > 0) {
         cgs_graph_destroy(&recording->segments[segment]);
         recording->segments[segment].num_ops = num_ops;
+        drop_lanes(&recording->segments[segment]);
     }
     for (i = keep; i < recording->num_segments; ++i) {
         release_segment(&recording->segments[i]);
@@ -94,11 +139,15 @@ int cgs_recording_copy(const cgs_recording_t *from, cgs_recording_t *to)
 
     for (s = 0; s < from->num_segments; ++s) {
         segment = &from->segments[s];
-        status  = cgs_recording_open_segment(to, segment->stream,
-                                             segment->ctx, segment->device);
+        status  = cgs_recording_open_segment(to, segment->ctx,
+                                             segment->device);
+        for (i = 0; (i < segment->num_streams) && (status == 0); ++i) {
+            cgs_recording_add_lane(to, segment->streams[i]);
+        }
         for (i = 0; (i < segment->num_ops) && (status == 0); ++i) {
-            op        = &segment->ops[i];
-            call.kind = op->kind;
+            op          = &segment->ops[i];
+            call.kind   = op->kind;
+            call.stream = segment->streams[op->lane];
             cgs_op_kinds[op->kind]->recall(op, &call);
             status = cgs_recording_append(to, &call);
         }

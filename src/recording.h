@@ -13,16 +13,24 @@
 #include "arena.h"
 #include "op.h"
 
-/** The ops between two barriers, on one stream, and their graph. */
+/** Streams that one segment may have. */
+#define CGS_MAX_LANES 8
+
+/** The ops between two barriers, and their graph. */
 typedef struct {
     cgs_op_t    *ops;
     uint32_t    num_ops, capacity;
-    CUstream    stream; /**< normalised: never NULL; alive only once a call
-                             of this run was made on it */
+    CUstream    streams[CGS_MAX_LANES]; /**< in the order of their first ops:
+                             the graph is launched on the first. Normalised,
+                             never NULL; alive only once a call of this run
+                             was made on it */
+    uint32_t    num_streams;
     CUcontext   ctx;
     CUdevice    device; /**< of the context */
     cgs_arena_t arena;  /**< what the ops point to */
 
+    CUevent     joins[CGS_MAX_LANES]; /**< of ours, where there are several
+                                           streams */
     CUgraph     graph;
     CUgraphExec exec;      /**< NULL: not built */
     bool        uploaded;  /**< exec is on the device */
@@ -37,13 +45,26 @@ typedef struct {
     uint32_t      num_segments, capacity;
 } cgs_recording_t;
 
-/** Add an admitted call as the last op of the last segment, which is open.
- *  @return 0 or -ENOMEM. */
+/** Add an admitted call as the last op of the last segment, on one of its
+ *  streams. @return 0 or -ENOMEM. */
 int cgs_recording_append(cgs_recording_t *recording, const cgs_call_t *call);
 
-/** Begin a segment; ops are appended to it. @return 0 or -ENOMEM. */
-int cgs_recording_open_segment(cgs_recording_t *recording, CUstream stream,
-                               CUcontext ctx, CUdevice device);
+/** Begin a segment without streams; ops are appended to it.
+ *  @return 0 or -ENOMEM. */
+int cgs_recording_open_segment(cgs_recording_t *recording, CUcontext ctx,
+                               CUdevice device);
+
+/** The lane of a stream in a segment, or num_streams if it has none. */
+uint32_t cgs_recording_find_lane(const cgs_segment_t *segment,
+                                 CUstream stream);
+
+/** Give the last segment one more stream; it has room. */
+void cgs_recording_add_lane(cgs_recording_t *recording, CUstream stream);
+
+/** How many ops before op `end` of a segment an event was last recorded in it,
+ *  or 0 if it was not. */
+uint32_t cgs_recording_find_event(const cgs_segment_t *segment, uint32_t end,
+                                  CUevent event);
 
 /** Keep the first `num_ops` ops of a segment and nothing after them. The
  *  segment's graph, if any, is destroyed. Calls the driver. */

@@ -66,7 +66,6 @@ typedef struct cgs_region {
     atomic_bool      busy;
     atomic_ullong    run_serial; /**< changes when a run begins or ends */
     atomic_uint      held;       /**< ops that were swallowed and not issued */
-    _Atomic(CUstream) held_stream;
     atomic_ullong    hold_serial; /**< counts beginnings to hold back */
 
     /* Streams that ops of this region were recorded on: other threads' calls

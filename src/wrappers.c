@@ -240,6 +240,18 @@ DEFINE_SET_2D(cuMemsetD2D8Async, unsigned char, 1)
 DEFINE_SET_2D(cuMemsetD2D16Async, unsigned short, 2)
 DEFINE_SET_2D(cuMemsetD2D32Async, unsigned, 4)
 
+/* Events */
+
+DEFINE_WORK_TWINS(cuEventRecord, (event, stream),
+                  cgs_call_event(&call, CGS_OP_RECORD, event, 0),
+                  CUevent event, CUstream stream)
+DEFINE_WORK_TWINS(cuEventRecordWithFlags, (event, stream, flags),
+                  cgs_call_event(&call, CGS_OP_RECORD, event, flags),
+                  CUevent event, CUstream stream, unsigned flags)
+DEFINE_WORK_TWINS(cuStreamWaitEvent, (stream, event, flags),
+                  cgs_call_event(&call, CGS_OP_WAIT, event, flags),
+                  CUstream stream, CUevent event, unsigned flags)
+
 /* The current context: no barrier, but known no more. */
 
 EXPORT CUresult cuCtxSetCurrent(CUcontext ctx)

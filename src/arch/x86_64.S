@@ -119,6 +119,7 @@
 #define CGS_ENTRY_PASS(_index, _name)    define_entry _name, _index, PASS
 #define CGS_ENTRY_BARRIER(_index, _name) define_entry _name, _index, BARRIER
 #define CGS_ENTRY_FREE(_index, _name)    define_entry _name, _index, always_slow
+#define CGS_ENTRY_EVENT(_index, _name)  define_entry _name, _index, always_slow
 #define CGS_ENTRY_DROP(_index, _name)    define_entry _name, _index, always_slow
 #include "entries.def"
 #undef CGS_ENTRY
