@@ -466,6 +466,7 @@ void cgs_cursor_barrier(cgs_region_t *region, const char *reason)
 
     ++region->stats.barriers;
     if (cursor->mode == CGS_RUN_RECORD) {
+        cgs_region_cut(region, reason);
         cursor->op = 0;
         return;
     }
@@ -536,12 +537,11 @@ static void build_segment(cgs_region_t *region, cgs_segment_t *segment)
     }
     after = free_device_memory();
     ++region->stats.builds;
-    region->stats.build_ns     += now_ns() - begin;
-    region->stats.device_bytes += (int64_t)before - (int64_t)after;
+    region->stats.build_ns += now_ns() - begin;
+    segment->device_bytes   = before > after ? before - after : 0;
     cgs_log(CGS_LOG_INFO, "region %s: graph of %u nodes built in %.3f ms, "
-            "%lld bytes of device memory", region->name, segment->num_ops,
-            (double)(now_ns() - begin) * 1e-6,
-            (long long)before - (long long)after);
+            "%zu bytes of device memory", region->name, segment->num_ops,
+            (double)(now_ns() - begin) * 1e-6, segment->device_bytes);
 }
 
 /*
@@ -656,6 +656,6 @@ void cgs_cursor_start(cgs_region_t *region)
         cursor->mode = CGS_RUN_RECORD;
     } else {
         ++region->stats.plain_runs;
-        cgs_region_fallback(region, "it changed in every run so far");
+        cgs_region_fallback(region, "recordings did not last, so the next one waits");
     }
 }

@@ -33,6 +33,7 @@ typedef struct {
                                            streams */
     CUgraph     graph;
     CUgraphExec exec;      /**< NULL: not built */
+    size_t      device_bytes; /**< that exec took */
     bool        uploaded;  /**< exec is on the device */
     uint32_t    *dirty;    /**< ops that differ from their nodes */
     uint32_t    num_dirty;

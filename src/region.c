@@ -233,23 +233,40 @@ void cgs_region_leave(cgs_region_t *region)
     atomic_store_explicit(&region->busy, false, memory_order_release);
 }
 
-void cgs_region_fallback(cgs_region_t *region, const char *reason)
+/* Count a reason; true if it is new. */
+static bool count_reason(cgs_reasons_t *reasons, const char *reason)
 {
-    cgs_region_stats_t *stats = &region->stats;
-    size_t             i;
+    size_t i;
 
-    for (i = 0; i < stats->num_fallbacks; ++i) {
-        if (stats->fallbacks[i].reason == reason) {
-            ++stats->fallbacks[i].count;
-            return;
+    for (i = 0; i < reasons->num; ++i) {
+        if (reasons->entry[i].reason == reason) {
+            ++reasons->entry[i].count;
+            return false;
         }
     }
-    if (stats->num_fallbacks < CGS_MAX_FALLBACKS) {
-        stats->fallbacks[i].reason = reason;
-        stats->fallbacks[i].count  = 1;
-        ++stats->num_fallbacks;
+    if (reasons->num == CGS_MAX_FALLBACKS) {
+        return false;
+    }
+    reasons->entry[reasons->num++] = (cgs_fallback_t){
+        .reason = reason,
+        .count  = 1,
+    };
+    return true;
+}
+
+void cgs_region_fallback(cgs_region_t *region, const char *reason)
+{
+    if (count_reason(&region->stats.fallbacks, reason)) {
         cgs_log(CGS_LOG_INFO, "region %s: plain in run %llu: %s",
-                region->name, (unsigned long long)stats->runs, reason);
+                region->name, (unsigned long long)region->stats.runs, reason);
+    }
+}
+
+void cgs_region_cut(cgs_region_t *region, const char *reason)
+{
+    if (count_reason(&region->stats.cuts, reason)) {
+        cgs_log(CGS_LOG_INFO, "region %s: cut in run %llu: %s",
+                region->name, (unsigned long long)region->stats.runs, reason);
     }
 }
 
@@ -259,16 +276,19 @@ void cgs_region_measure(cgs_region_t *region)
     const cgs_recording_t *recording;
     uint32_t              phase, i;
 
-    stats->segments   = 0;
-    stats->nodes      = 0;
-    stats->host_bytes = 0;
+    stats->segments     = 0;
+    stats->nodes        = 0;
+    stats->host_bytes   = 0;
+    stats->device_bytes = 0;
     for (phase = 0; phase < CGS_MAX_PHASES; ++phase) {
         recording          = &region->phases.recording[phase];
         stats->segments   += recording->num_segments;
         stats->host_bytes += cgs_recording_bytes(recording);
         for (i = 0; i < recording->num_segments; ++i) {
-            stats->nodes += recording->segments[i].exec != NULL ?
-                            recording->segments[i].num_ops : 0;
+            if (recording->segments[i].exec != NULL) {
+                stats->nodes        += recording->segments[i].num_ops;
+                stats->device_bytes += recording->segments[i].device_bytes;
+            }
         }
     }
 }

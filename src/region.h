@@ -41,17 +41,21 @@ typedef struct {
     uint64_t       patched_before; /**< the region's count at the start */
 } cgs_cursor_t;
 
+/** Reasons, and how often each came up. */
+typedef struct {
+    cgs_fallback_t entry[CGS_MAX_FALLBACKS];
+    size_t         num;
+} cgs_reasons_t;
+
 /** Counters of a region, for the report. */
 typedef struct {
     uint64_t         runs, replayed_runs, recordings, plain_runs;
     uint64_t         calls, swallowed, launches, patched, barriers;
     uint64_t         builds, build_ns;
-    int64_t          device_bytes;
-    uint64_t         segments, nodes, host_bytes; /**< held now, or when they
-                                                       were destroyed */
+    uint64_t         segments, nodes; /**< held now, or when they were */
+    uint64_t         host_bytes, device_bytes; /**< destroyed */
     bool             destroyed; /**< the recording, since the last one */
-    cgs_fallback_t   fallbacks[CGS_MAX_FALLBACKS];
-    size_t           num_fallbacks;
+    cgs_reasons_t    fallbacks, cuts;
     cgs_divergence_t first_divergence;
 } cgs_region_stats_t;
 
@@ -124,6 +128,9 @@ void cgs_region_disown_streams(cgs_region_t *region);
 /** Note why calls go out plainly. Under the region's lock.
  *  @param reason A string that lives on. */
 void cgs_region_fallback(cgs_region_t *region, const char *reason);
+
+/** Note what cuts a recording in two. Likewise. */
+void cgs_region_cut(cgs_region_t *region, const char *reason);
 
 /** Count what the region holds into its counters. Under its lock. */
 void cgs_region_measure(cgs_region_t *region);

@@ -285,22 +285,29 @@ static void cgs_report_print_divergence(cgs_text_t *text,
     cgs_text_release(&part);
 }
 
-static void cgs_report_print_region(cgs_text_t *text, const size_t *widths,
-                                    const cgs_region_report_t *region)
+static void cgs_report_print_reasons(cgs_text_t *text, const char *what,
+                                     const cgs_fallback_t *reasons, size_t num)
 {
     size_t i;
 
+    for (i = 0; i < num; ++i) {
+        cgs_text_print(text, "    %s: %" PRIu64 " time%s: ", what,
+                       reasons[i].count, reasons[i].count == 1 ? "" : "s");
+        cgs_report_print_escaped(text, reasons[i].reason);
+        cgs_text_add(text, "\n", 1);
+    }
+}
+
+static void cgs_report_print_region(cgs_text_t *text, const size_t *widths,
+                                    const cgs_region_report_t *region)
+{
     cgs_report_print_row(text, widths, region);
     if (region->first_divergence.valid) {
         cgs_report_print_divergence(text, &region->first_divergence);
     }
-    for (i = 0; i < region->num_fallbacks; ++i) {
-        cgs_text_print(text, "    plain: %" PRIu64 " run%s: ",
-                       region->fallbacks[i].count,
-                       region->fallbacks[i].count == 1 ? "" : "s");
-        cgs_report_print_escaped(text, region->fallbacks[i].reason);
-        cgs_text_add(text, "\n", 1);
-    }
+    cgs_report_print_reasons(text, "plain", region->fallbacks,
+                             region->num_fallbacks);
+    cgs_report_print_reasons(text, "cut", region->cuts, region->num_cuts);
 }
 
 static void cgs_report_print_head(cgs_text_t *text, const cgs_report_t *report)
@@ -519,6 +526,21 @@ static void cgs_report_json_divergence(cgs_report_json_t *json,
     cgs_report_json_close(json, "}");
 }
 
+static void cgs_report_json_reasons(cgs_report_json_t *json, const char *name,
+                                    const cgs_fallback_t *reasons, size_t num)
+{
+    size_t i;
+
+    cgs_report_json_open(json, name, "[");
+    for (i = 0; i < num; ++i) {
+        cgs_report_json_open(json, NULL, "{");
+        cgs_report_json_string(json, "reason", reasons[i].reason);
+        cgs_report_json_unsigned(json, "count", reasons[i].count);
+        cgs_report_json_close(json, "}");
+    }
+    cgs_report_json_close(json, "]");
+}
+
 static void cgs_report_json_region(cgs_report_json_t *json,
                                    const cgs_region_report_t *region)
 {
@@ -531,14 +553,9 @@ static void cgs_report_json_region(cgs_report_json_t *json,
         cgs_report_json_unsigned(json, cgs_report_counters[i].name,
             cgs_report_counter(region, cgs_report_counters[i].offset));
     }
-    cgs_report_json_open(json, "fallbacks", "[");
-    for (i = 0; i < region->num_fallbacks; ++i) {
-        cgs_report_json_open(json, NULL, "{");
-        cgs_report_json_string(json, "reason", region->fallbacks[i].reason);
-        cgs_report_json_unsigned(json, "count", region->fallbacks[i].count);
-        cgs_report_json_close(json, "}");
-    }
-    cgs_report_json_close(json, "]");
+    cgs_report_json_reasons(json, "fallbacks", region->fallbacks,
+                            region->num_fallbacks);
+    cgs_report_json_reasons(json, "cuts", region->cuts, region->num_cuts);
     cgs_report_json_divergence(json, &region->first_divergence);
     cgs_report_json_close(json, "}");
 }

@@ -15,7 +15,7 @@
 /** Most bytes of an argument that a divergence shows. */
 #define CGS_REPORT_MAX_BYTES 32
 
-/** Runs of a region that went out plainly for one reason. */
+/** How often something happened for one reason. */
 typedef struct {
     const char *reason;
     uint64_t   count;
@@ -60,7 +60,9 @@ typedef struct {
     uint64_t             device_bytes;  /**< held by the graphs */
     uint64_t             host_bytes;    /**< held by the recordings */
     const cgs_fallback_t *fallbacks;
-    size_t               num_fallbacks;
+    size_t               num_fallbacks; /**< why calls went out plainly */
+    const cgs_fallback_t *cuts;         /**< what cut the recording */
+    size_t               num_cuts;
     cgs_divergence_t     first_divergence;
 } cgs_region_report_t;
 

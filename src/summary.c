@@ -64,10 +64,12 @@ static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out)
         .nodes            = stats->nodes,
         .builds           = stats->builds,
         .build_ns         = stats->build_ns,
-        .device_bytes     = stats->device_bytes > 0 ? stats->device_bytes : 0,
+        .device_bytes     = stats->device_bytes,
         .host_bytes       = stats->host_bytes,
-        .fallbacks        = stats->fallbacks,
-        .num_fallbacks    = stats->num_fallbacks,
+        .fallbacks        = stats->fallbacks.entry,
+        .num_fallbacks    = stats->fallbacks.num,
+        .cuts             = stats->cuts.entry,
+        .num_cuts         = stats->cuts.num,
         .first_divergence = stats->first_divergence,
     };
     if (locked) {

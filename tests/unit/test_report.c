@@ -191,8 +191,8 @@ START_TEST(the_table_is_aligned_and_says_all)
 "    first divergence: run 2, call 7, kernel k_axpy, argument 2 (offset 0 of "
 "8): 0x00007fff00001000\n"
 "        -> 0x00007fff00002000\n"
-"    plain: 3 runs: cuMemcpyDtoH needs the host to wait\n"
-"    plain: 1 run: a capture of the program was open\n"
+"    plain: 3 times: cuMemcpyDtoH needs the host to wait\n"
+"    plain: 1 time: a capture of the program was open\n"
 "  caf\xc3\xa9 of a name t...     1         0   12.3M       0.0%       0  "
 "      0      0       0.0          0  recording\n");
     free(table);
@@ -394,6 +394,7 @@ START_TEST(json_holds_every_field)
 "          \"count\": 1\n"
 "        }\n"
 "      ],\n"
+"      \"cuts\": [],\n"
 "      \"first_divergence\": {\n"
 "        \"run\": 2,\n"
 "        \"op_index\": 7,\n"
@@ -427,6 +428,7 @@ START_TEST(json_holds_every_field)
 "      \"device_bytes\": 0,\n"
 "      \"host_bytes\": 0,\n"
 "      \"fallbacks\": [],\n"
+"      \"cuts\": [],\n"
 "      \"first_divergence\": null\n"
 "    }\n"
 "  ]\n"
