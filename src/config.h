@@ -39,7 +39,8 @@ typedef struct {
     char            *nvtx;        /**< glob for the text of the range; NULL:
                                        the text equals the name */
     unsigned        warmup;       /**< runs to let pass before recording */
-    unsigned        max_defer_us; /**< longest time to hold work back */
+    unsigned        max_defer_us; /**< longest time to hold work back
+                                       while no further call comes */
     cgs_on_change_t on_change;
     cgs_streams_t   streams;
     bool            enable;       /**< false: leave matching ranges alone */

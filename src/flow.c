@@ -183,15 +183,20 @@ void cgs_flow_issue_at_exit(void)
     }
 }
 
-/* A run is as old as the look that first saw it hold back what it still does;
- * with four looks in the time allowed, the third of them issues it. */
+/*
+ * A run has waited since the look that first saw it hold back just what it
+ * does now: while the program goes on calling, its graph is about to go out.
+ * With four looks in the time allowed, the third of them issues the work.
+ */
 static void look_at(cgs_region_t *region, uint64_t now_us)
 {
     uint64_t serial = atomic_load(&region->hold_serial);
+    unsigned held   = atomic_load(&region->held);
     uint64_t limit  = region->rule->max_defer_us;
 
-    if (region->seen_serial != serial) {
+    if ((region->seen_serial != serial) || (region->seen_held != held)) {
         region->seen_serial = serial;
+        region->seen_held   = held;
         region->seen_us     = now_us;
     } else if (now_us - region->seen_us >= limit / 2) {
         flush(region, "work was held back for max_defer_us");
@@ -212,7 +217,8 @@ bool cgs_flow_look(uint64_t now_us, cgs_flow_look_t *state)
         if (region == NULL) {
             continue;
         }
-        state->runs += atomic_load(&region->hold_serial);
+        state->runs += atomic_load(&region->hold_serial) +
+                       atomic_load(&region->held);
         quarter      = region->rule->max_defer_us / 4;
         if (quarter < state->period_us) {
             state->period_us = quarter;

@@ -79,6 +79,7 @@ typedef struct cgs_region {
 
     /* The timer's alone. */
     uint64_t seen_serial, seen_us;
+    unsigned seen_held;
 
     /* Under the lock. */
     cgs_lock_t         lock;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The thread looks at the open runs a few times in each max_defer_us. A run
- * that holds back the same beginning of a segment as before has its age; no
- * clock is read on the program's way. While runs come and go it keeps
+ * that holds back just what it did before has made no call since; no clock is
+ * read on the program's way. While runs come and go it keeps
  * looking, so that the program need not wake it for each; when nothing has
  * moved for a few looks it sleeps without wake-ups.
  */
