@@ -486,6 +486,21 @@ void cgs_cursor_barrier(cgs_region_t *region, const char *reason)
     }
 }
 
+bool cgs_cursor_has_event(cgs_region_t *region, CUevent event)
+{
+    uint32_t held = atomic_load_explicit(&region->held, memory_order_relaxed);
+
+    if (region->cursor.mode == CGS_RUN_RECORD) {
+        return (region->cursor.op > 0) &&
+               (cgs_recording_find_event(last_segment(region),
+                                         last_segment(region)->num_ops,
+                                         event) > 0);
+    }
+    return (held > 0) &&
+           (cgs_recording_find_event(current_segment(region), held, event) >
+            0);
+}
+
 void cgs_cursor_flush(cgs_region_t *region, const char *reason)
 {
     if (atomic_load_explicit(&region->held, memory_order_relaxed) == 0) {

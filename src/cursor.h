@@ -35,6 +35,10 @@ void cgs_cursor_barrier(cgs_region_t *region, const char *reason);
 /** Issue what is held back, for a reason that lies outside of the run. */
 void cgs_cursor_flush(cgs_region_t *region, const char *reason);
 
+/** Whether the run has just recorded an event: held back, or in the segment
+ *  that is being recorded. Who looks at it cuts the segment. */
+bool cgs_cursor_has_event(cgs_region_t *region, CUevent event);
+
 /** Let everything else of this run pass. Nothing may be held back. */
 void cgs_cursor_go_plain(cgs_region_t *region, const char *reason);
 

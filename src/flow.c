@@ -374,6 +374,80 @@ void cgs_barrier(unsigned index, cgs_kind_t kind)
     }
 }
 
+void cgs_flow_wait_stream(CUstream stream, unsigned index)
+{
+    cgs_thread_t *self = &cgs_self;
+    cgs_region_t *region;
+
+    if ((self->guard > 0) || cgs_life_is_child()) {
+        return;
+    }
+    region = lock_own_region();
+    if (region != NULL) {
+        ++self->guard;
+        if (interact(region, stream)) {
+            cgs_cursor_barrier(region, cgs_door_name(index));
+        }
+        cgs_unlock(&region->lock);
+        --self->guard;
+    }
+    if (others_are_open(region)) {
+        flush_others(region, stream);
+    }
+}
+
+/* An event is none of a run's business unless the run recorded it and has not
+ * issued that yet; what else it stands for was issued before it was. */
+static void flush_event(cgs_region_t *region, CUevent event)
+{
+    cgs_lock(&region->lock);
+    if (cgs_cursor_has_event(region, event)) {
+        flush_locked(region, "another thread's call came in between");
+    }
+    cgs_unlock(&region->lock);
+}
+
+void cgs_flow_wait_event(CUevent event, unsigned index)
+{
+    cgs_thread_t *self = &cgs_self;
+    cgs_region_t *region, *other;
+    unsigned     limit, i;
+
+    if ((self->guard > 0) || cgs_life_is_child()) {
+        return;
+    }
+    region = lock_own_region();
+    if (region != NULL) {
+        ++self->guard;
+        if (cgs_cursor_has_event(region, event)) {
+            cgs_cursor_barrier(region, cgs_door_name(index));
+        }
+        cgs_unlock(&region->lock);
+        --self->guard;
+    }
+    limit = atomic_load_explicit(&flow.limit, memory_order_acquire);
+    for (i = 0; others_are_open(region) && (i < limit); ++i) {
+        other = atomic_load_explicit(&flow.open[i], memory_order_acquire);
+        if ((other != NULL) && (other != region) &&
+            (atomic_load_explicit(&other->held, memory_order_acquire) > 0)) {
+            flush_event(other, event);
+        }
+    }
+}
+
+bool cgs_flow_release_memory(void)
+{
+    if ((cgs_self.guard > 0) || cgs_life_is_off() || cgs_flow_is_capturing() ||
+        !cgs_region_give_up_memory("the program ran out of device memory")) {
+        return false;
+    }
+    /* Graphs that were running are freed when they have ended. */
+    ++cgs_self.guard;
+    CGS_REAL(cuCtxSynchronize)();
+    --cgs_self.guard;
+    return true;
+}
+
 void cgs_flow_capture(int delta)
 {
     atomic_fetch_add(&flow.capturing, delta);

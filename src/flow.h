@@ -31,6 +31,16 @@ cgs_verdict_t cgs_flow_before(cgs_call_t *call);
 CUresult cgs_flow_after(cgs_call_t *call, cgs_verdict_t verdict,
                         CUresult result);
 
+/** Before a call that waits for a stream or an event, or asks after it: issue
+ *  what is held back on it, and no more. `index` is the call's entry. @{ */
+void cgs_flow_wait_stream(CUstream stream, unsigned index);
+void cgs_flow_wait_event(CUevent event, unsigned index);
+/** @} */
+
+/** The program's allocation found no memory: give back what the graphs hold.
+ *  @return whether it is worth another try. */
+bool cgs_flow_release_memory(void);
+
 /** Show a region's open run to the other threads' calls.
  *  @return false if too many are open. */
 bool cgs_flow_open(cgs_region_t *region);

@@ -303,7 +303,14 @@ cgs_graph_status_t cgs_graph_launch(cgs_segment_t *segment, uint64_t *patched,
 
 void cgs_graph_destroy(cgs_segment_t *segment)
 {
-    uint32_t i;
+    CUstreamCaptureMode mode    = CU_STREAM_CAPTURE_MODE_RELAXED;
+    bool                relaxed = false;
+    uint32_t            i;
+
+    if (segment->graph != NULL) {
+        relaxed = CGS_REAL(cuThreadExchangeStreamCaptureMode)(&mode) ==
+                  CUDA_SUCCESS;
+    }
 
     if (segment->exec != NULL) {
         CGS_REAL(cuGraphExecDestroy)(segment->exec);
@@ -318,6 +325,9 @@ void cgs_graph_destroy(cgs_segment_t *segment)
             CGS_REAL(cuEventDestroy_v2)(segment->joins[i]);
             segment->joins[i] = NULL;
         }
+    }
+    if (relaxed) {
+        CGS_REAL(cuThreadExchangeStreamCaptureMode)(&mode);
     }
     free(segment->dirty);
     segment->uploaded  = false;

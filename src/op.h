@@ -27,6 +27,7 @@ typedef enum {
     CGS_OP_KERNEL,
     CGS_OP_COPY,
     CGS_OP_SET,
+    CGS_OP_HOST,   /**< a function of the program's, called by the driver */
     CGS_OP_RECORD, /**< of an event */
     CGS_OP_WAIT,   /**< for an event that the same segment records */
     CGS_OP_NUM_KINDS
@@ -65,6 +66,7 @@ typedef struct {
 typedef enum {
     CGS_COPY_ANY,  /**< cuMemcpyAsync */
     CGS_COPY_DTOD,
+    CGS_COPY_DTOD_SYNC, /**< synchronous in name: the host does not wait */
     CGS_COPY_HTOD,
     CGS_COPY_DTOH,
     CGS_COPY_2D,
@@ -90,8 +92,10 @@ typedef struct {
     size_t      pitch;
     size_t      width, height; /**< in elements; height 1 for a 1-D set */
     unsigned    value;
-    uint16_t    element_size;  /**< 1, 2 or 4 bytes */
-    uint16_t    is_2d;         /**< called by a 2-D function */
+    uint8_t     element_size;  /**< 1, 2 or 4 bytes */
+    uint8_t     is_2d;         /**< called by a 2-D function */
+    uint8_t     is_sync;       /**< called by a function without Async */
+    uint8_t     reserved;
 } cgs_set_t;
 
 /** A call as the program makes it; lives on its stack. */
@@ -119,6 +123,10 @@ typedef struct {
             cgs_set_t set;
             uint64_t  generation; /**< set by admit */
         } set;
+        struct {
+            CUhostFn function;
+            void     *data;
+        } host;
         struct {
             CUevent  event;
             uint64_t generation; /**< of events, set by admit */
@@ -151,6 +159,10 @@ typedef struct {
             cgs_set_t set;
             uint64_t  generation;
         } set;
+        struct {
+            CUhostFn function;
+            void     *data;
+        } host;
         struct {
             CUevent  event;
             uint64_t generation; /**< of events, when it was last seen alive */
@@ -217,6 +229,7 @@ typedef struct {
 extern const cgs_op_kind_t cgs_op_kernel;
 extern const cgs_op_kind_t cgs_op_copy;
 extern const cgs_op_kind_t cgs_op_set;
+extern const cgs_op_kind_t cgs_op_host;
 extern const cgs_op_kind_t cgs_op_record;
 extern const cgs_op_kind_t cgs_op_wait;
 
@@ -242,7 +255,8 @@ void cgs_call_copy_2d(cgs_call_t *call, const CUDA_MEMCPY2D *copy);
 void cgs_call_copy_3d(cgs_call_t *call, const CUDA_MEMCPY3D *copy);
 void cgs_call_set(cgs_call_t *call, CUdeviceptr dst, size_t pitch,
                   unsigned value, unsigned element_size, size_t width,
-                  size_t height, bool is_2d);
+                  size_t height, bool is_2d, bool is_sync);
+void cgs_call_host(cgs_call_t *call, CUhostFn function, void *data);
 void cgs_call_event(cgs_call_t *call, cgs_op_kind_id_t kind, CUevent event,
                     unsigned flags);
 /** @} */

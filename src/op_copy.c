@@ -280,6 +280,9 @@ static CUresult copy_issue(const cgs_op_t *op, CUstream stream)
     case CGS_COPY_DTOD:
         return CGS_REAL(cuMemcpyDtoDAsync_v2)(
             copy->dst.address, copy->src.address, copy->width_bytes, stream);
+    case CGS_COPY_DTOD_SYNC:
+        return CGS_REAL(cuMemcpyDtoD_v2)(copy->dst.address, copy->src.address,
+                                         copy->width_bytes);
     case CGS_COPY_HTOD:
         return CGS_REAL(cuMemcpyHtoDAsync_v2)(
             copy->dst.address, (const void *)copy->src.address,

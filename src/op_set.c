@@ -9,7 +9,7 @@
 
 void cgs_call_set(cgs_call_t *call, CUdeviceptr dst, size_t pitch,
                   unsigned value, unsigned element_size, size_t width,
-                  size_t height, bool is_2d)
+                  size_t height, bool is_2d, bool is_sync)
 {
     cgs_set_t *set = &call->set.set;
 
@@ -21,6 +21,7 @@ void cgs_call_set(cgs_call_t *call, CUdeviceptr dst, size_t pitch,
     set->value        = value;
     set->element_size = element_size;
     set->is_2d        = is_2d;
+    set->is_sync      = is_sync;
     if ((width == 0) || (height == 0)) {
         call->refused = true;
         call->reason  = "a set of no bytes";
@@ -51,7 +52,7 @@ static cgs_match_t set_compare(const cgs_op_t *op, cgs_call_t *call)
     }
     /* The driver patches sets of one dimension only. */
     if (old->is_2d || now->is_2d || (old->element_size != now->element_size) ||
-        !set_admit(call)) {
+        (old->is_sync != now->is_sync) || !set_admit(call)) {
         return CGS_MATCH_OTHER;
     }
     return CGS_MATCH_CHANGED;
@@ -91,39 +92,57 @@ static bool set_refresh(cgs_op_t *op, CUdevice device)
     return true;
 }
 
+/* Where it was called by a function without Async, it is issued by that one:
+ * it goes to the legacy stream, and the host does not wait for it either. */
 static CUresult issue_2d(const cgs_set_t *set, CUstream stream)
 {
     switch (set->element_size) {
     case 1:
-        return CGS_REAL(cuMemsetD2D8Async)(set->dst, set->pitch, set->value,
+        return set->is_sync ?
+               CGS_REAL(cuMemsetD2D8_v2)(set->dst, set->pitch, set->value,
+                                         set->width, set->height) :
+               CGS_REAL(cuMemsetD2D8Async)(set->dst, set->pitch, set->value,
                                            set->width, set->height, stream);
     case 2:
-        return CGS_REAL(cuMemsetD2D16Async)(set->dst, set->pitch, set->value,
+        return set->is_sync ?
+               CGS_REAL(cuMemsetD2D16_v2)(set->dst, set->pitch, set->value,
+                                          set->width, set->height) :
+               CGS_REAL(cuMemsetD2D16Async)(set->dst, set->pitch, set->value,
                                             set->width, set->height, stream);
     default:
-        return CGS_REAL(cuMemsetD2D32Async)(set->dst, set->pitch, set->value,
+        return set->is_sync ?
+               CGS_REAL(cuMemsetD2D32_v2)(set->dst, set->pitch, set->value,
+                                          set->width, set->height) :
+               CGS_REAL(cuMemsetD2D32Async)(set->dst, set->pitch, set->value,
                                             set->width, set->height, stream);
+    }
+}
+
+static CUresult issue_1d(const cgs_set_t *set, CUstream stream)
+{
+    switch (set->element_size) {
+    case 1:
+        return set->is_sync ?
+               CGS_REAL(cuMemsetD8_v2)(set->dst, set->value, set->width) :
+               CGS_REAL(cuMemsetD8Async)(set->dst, set->value, set->width,
+                                         stream);
+    case 2:
+        return set->is_sync ?
+               CGS_REAL(cuMemsetD16_v2)(set->dst, set->value, set->width) :
+               CGS_REAL(cuMemsetD16Async)(set->dst, set->value, set->width,
+                                          stream);
+    default:
+        return set->is_sync ?
+               CGS_REAL(cuMemsetD32_v2)(set->dst, set->value, set->width) :
+               CGS_REAL(cuMemsetD32Async)(set->dst, set->value, set->width,
+                                          stream);
     }
 }
 
 static CUresult set_issue(const cgs_op_t *op, CUstream stream)
 {
-    const cgs_set_t *set = &op->set.set;
-
-    if (set->is_2d) {
-        return issue_2d(set, stream);
-    }
-    switch (set->element_size) {
-    case 1:
-        return CGS_REAL(cuMemsetD8Async)(set->dst, set->value, set->width,
-                                         stream);
-    case 2:
-        return CGS_REAL(cuMemsetD16Async)(set->dst, set->value, set->width,
-                                          stream);
-    default:
-        return CGS_REAL(cuMemsetD32Async)(set->dst, set->value, set->width,
-                                          stream);
-    }
+    return op->set.set.is_2d ? issue_2d(&op->set.set, stream) :
+                               issue_1d(&op->set.set, stream);
 }
 
 static void set_describe(const cgs_op_t *op, CUcontext ctx,

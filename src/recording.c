@@ -63,6 +63,9 @@ uint32_t cgs_recording_find_event(const cgs_segment_t *segment, uint32_t end,
     const cgs_op_t *op;
     uint32_t       distance;
 
+    if (!segment->has_events) {
+        return 0;
+    }
     for (distance = 1; distance <= end; ++distance) {
         op = &segment->ops[end - distance];
         if ((op->kind == CGS_OP_RECORD) && (op->event.event == event)) {
@@ -94,6 +97,7 @@ int cgs_recording_append(cgs_recording_t *recording, const cgs_call_t *call)
     if (cgs_op_kinds[call->kind]->take(op, call, &segment->arena) != 0) {
         return -ENOMEM;
     }
+    segment->has_events |= op->kind == CGS_OP_RECORD;
     ++segment->num_ops;
     return 0;
 }

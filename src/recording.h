@@ -37,6 +37,7 @@ typedef struct {
     bool        uploaded;  /**< exec is on the device */
     uint32_t    *dirty;    /**< ops that differ from their nodes */
     uint32_t    num_dirty;
+    bool        has_events; /**< some op records one */
     uint32_t    failures;  /**< builds and launches that failed */
 } cgs_segment_t;
 

@@ -22,6 +22,8 @@
 /* Ranges and regions that are remembered; later names are left alone. */
 #define MAX_RANGES  65536
 #define MAX_REGIONS 4096
+/* Runs without a recording after one had to be given up for its memory. */
+#define RUNS_WITHOUT_MEMORY 100
 
 /* What a range turned out to be. */
 typedef struct {
@@ -326,6 +328,23 @@ void cgs_region_destroy(cgs_region_t *region, const char *reason)
     }
     cgs_unlock(&region->lock);
     --cgs_self.guard;
+}
+
+bool cgs_region_give_up_memory(const char *reason)
+{
+    cgs_region_t *region;
+    bool         found = false;
+
+    for (region = cgs_region_first(); region != NULL; region = region->next) {
+        if (cgs_phases_current(&region->phases)->num_segments > 0) {
+            found = true;
+            cgs_region_destroy(region, reason);
+            cgs_lock(&region->lock);
+            region->record_run = region->stats.runs + RUNS_WITHOUT_MEMORY;
+            cgs_unlock(&region->lock);
+        }
+    }
+    return found;
 }
 
 void cgs_region_destroy_all(const char *reason)

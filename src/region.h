@@ -152,4 +152,8 @@ void cgs_region_destroy(cgs_region_t *region, const char *reason);
 /** The same for all regions. */
 void cgs_region_destroy_all(const char *reason);
 
+/** The same, for want of memory: they are not recorded again for a while.
+ *  @return whether there was anything to destroy. */
+bool cgs_region_give_up_memory(const char *reason);
+
 #endif

@@ -223,13 +223,13 @@ DEFINE_WORK_TWINS(cuMemcpy3DAsync_v2, (copy, stream),
 #define DEFINE_SET(_name, _type, _size) \
     DEFINE_WORK_TWINS(_name, (dst, value, count, stream), \
                       cgs_call_set(&call, dst, 0, value, _size, count, 1, \
-                                   false), \
+                                   false, false), \
                       CUdeviceptr dst, _type value, size_t count, \
                       CUstream stream)
 #define DEFINE_SET_2D(_name, _type, _size) \
     DEFINE_WORK_TWINS(_name, (dst, pitch, value, width, height, stream), \
                       cgs_call_set(&call, dst, pitch, value, _size, width, \
-                                   height, true), \
+                                   height, true, false), \
                       CUdeviceptr dst, size_t pitch, _type value, \
                       size_t width, size_t height, CUstream stream)
 
@@ -239,6 +239,44 @@ DEFINE_SET(cuMemsetD32Async, unsigned, 4)
 DEFINE_SET_2D(cuMemsetD2D8Async, unsigned char, 1)
 DEFINE_SET_2D(cuMemsetD2D16Async, unsigned short, 2)
 DEFINE_SET_2D(cuMemsetD2D32Async, unsigned, 4)
+
+/* Synchronous in name only: on device memory the host does not wait for these,
+ * and they go to the default stream. Elsewhere they are barriers. */
+
+#define DEFINE_DEFAULT_STREAM_TWINS(_name, _args, _fill, ...) \
+    DEFINE_WORK(_name, CU_STREAM_LEGACY, _args, _fill, __VA_ARGS__) \
+    DEFINE_WORK(_name##_ptds, CU_STREAM_PER_THREAD, _args, _fill, __VA_ARGS__)
+
+DEFINE_DEFAULT_STREAM_TWINS(cuMemcpyDtoD_v2, (dst, src, bytes),
+                            cgs_call_copy(&call, CGS_COPY_DTOD_SYNC,
+                                          CU_MEMORYTYPE_DEVICE, dst,
+                                          CU_MEMORYTYPE_DEVICE, src, bytes),
+                            CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+
+#define DEFINE_SYNC_SET(_name, _type, _size) \
+    DEFINE_DEFAULT_STREAM_TWINS(_name, (dst, value, count), \
+                                cgs_call_set(&call, dst, 0, value, _size, \
+                                             count, 1, false, true), \
+                                CUdeviceptr dst, _type value, size_t count)
+#define DEFINE_SYNC_SET_2D(_name, _type, _size) \
+    DEFINE_DEFAULT_STREAM_TWINS(_name, (dst, pitch, value, width, height), \
+                                cgs_call_set(&call, dst, pitch, value, _size, \
+                                             width, height, true, true), \
+                                CUdeviceptr dst, size_t pitch, _type value, \
+                                size_t width, size_t height)
+
+DEFINE_SYNC_SET(cuMemsetD8_v2, unsigned char, 1)
+DEFINE_SYNC_SET(cuMemsetD16_v2, unsigned short, 2)
+DEFINE_SYNC_SET(cuMemsetD32_v2, unsigned, 4)
+DEFINE_SYNC_SET_2D(cuMemsetD2D8_v2, unsigned char, 1)
+DEFINE_SYNC_SET_2D(cuMemsetD2D16_v2, unsigned short, 2)
+DEFINE_SYNC_SET_2D(cuMemsetD2D32_v2, unsigned, 4)
+
+/* Host functions */
+
+DEFINE_WORK_TWINS(cuLaunchHostFunc, (stream, function, data),
+                  cgs_call_host(&call, function, data),
+                  CUstream stream, CUhostFn function, void *data)
 
 /* Events */
 
@@ -251,6 +289,77 @@ DEFINE_WORK_TWINS(cuEventRecordWithFlags, (event, stream, flags),
 DEFINE_WORK_TWINS(cuStreamWaitEvent, (stream, event, flags),
                   cgs_call_event(&call, CGS_OP_WAIT, event, flags),
                   CUstream stream, CUevent event, unsigned flags)
+
+/* Waiting and asking: issues what is held back on what it looks at. */
+
+#define DEFINE_WAIT(_name, _wait, ...) \
+    EXPORT CUresult _name(__VA_ARGS__) \
+    { \
+        if (unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) { \
+            _wait; \
+        } \
+        return CGS_REAL(_name)(handle); \
+    }
+#define DEFINE_STREAM_WAIT(_name) \
+    DEFINE_WAIT(_name, cgs_flow_wait_stream(legacy_stream(handle), \
+                                            CGS_INDEX_##_name), \
+                CUstream handle) \
+    DEFINE_WAIT(_name##_ptsz, \
+                cgs_flow_wait_stream(per_thread_stream(handle), \
+                                     CGS_INDEX_##_name##_ptsz), \
+                CUstream handle)
+#define DEFINE_EVENT_WAIT(_name) \
+    DEFINE_WAIT(_name, cgs_flow_wait_event(handle, CGS_INDEX_##_name), \
+                CUevent handle)
+
+DEFINE_STREAM_WAIT(cuStreamSynchronize)
+DEFINE_STREAM_WAIT(cuStreamQuery)
+DEFINE_EVENT_WAIT(cuEventSynchronize)
+DEFINE_EVENT_WAIT(cuEventQuery)
+
+/* Allocations run at once. Where there is no memory left, the program must not
+ * go without what our graphs hold. */
+
+#define DEFINE_ALLOCATION(_name, _args, ...) \
+    EXPORT CUresult _name(__VA_ARGS__) \
+    { \
+        CUresult result = CGS_REAL(_name) _args; \
+        \
+        if (unlikely(result == CUDA_ERROR_OUT_OF_MEMORY) && \
+            cgs_flow_release_memory()) { \
+            result = CGS_REAL(_name) _args; \
+        } \
+        return result; \
+    }
+
+DEFINE_ALLOCATION(cuMemAlloc_v2, (address, bytes), CUdeviceptr *address,
+                  size_t bytes)
+DEFINE_ALLOCATION(cuMemAllocPitch_v2, (address, pitch, width, height, element),
+                  CUdeviceptr *address, size_t *pitch, size_t width,
+                  size_t height, unsigned element)
+DEFINE_ALLOCATION(cuMemAllocManaged, (address, bytes, flags),
+                  CUdeviceptr *address, size_t bytes, unsigned flags)
+DEFINE_ALLOCATION(cuMemAllocAsync, (address, bytes, stream),
+                  CUdeviceptr *address, size_t bytes, CUstream stream)
+DEFINE_ALLOCATION(cuMemAllocAsync_ptsz, (address, bytes, stream),
+                  CUdeviceptr *address, size_t bytes, CUstream stream)
+DEFINE_ALLOCATION(cuMemAllocFromPoolAsync, (address, bytes, pool, stream),
+                  CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
+                  CUstream stream)
+DEFINE_ALLOCATION(cuMemAllocFromPoolAsync_ptsz, (address, bytes, pool, stream),
+                  CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
+                  CUstream stream)
+DEFINE_ALLOCATION(cuMemCreate, (handle, bytes, properties, flags),
+                  CUmemGenericAllocationHandle *handle, size_t bytes,
+                  const CUmemAllocationProp *properties,
+                  unsigned long long flags)
+DEFINE_ALLOCATION(cuArrayCreate_v2, (array, descriptor), CUarray *array,
+                  const CUDA_ARRAY_DESCRIPTOR *descriptor)
+DEFINE_ALLOCATION(cuArray3DCreate_v2, (array, descriptor), CUarray *array,
+                  const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
+DEFINE_ALLOCATION(cuMipmappedArrayCreate, (array, descriptor, levels),
+                  CUmipmappedArray *array,
+                  const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels)
 
 /* The current context: no barrier, but known no more. */
 
