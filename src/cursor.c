@@ -78,17 +78,30 @@ static CUresult issue_ops(cgs_segment_t *segment, uint32_t num,
     return first_error;
 }
 
+static void hold_nothing(cgs_region_t *region)
+{
+    atomic_store_explicit(&region->held_events, false, memory_order_relaxed);
+    atomic_store_explicit(&region->held, 0, memory_order_release);
+}
+
 /* Issue the prefix that is held back, in order. The rest of the segment goes
  * through. */
 static void issue_held(cgs_region_t *region)
 {
     uint32_t held = atomic_load_explicit(&region->held, memory_order_relaxed);
     CUresult error, last;
+    bool     entered;
 
     if (held == 0) {
         return;
     }
-    error = issue_ops(current_segment(region), held, &last);
+    /* The program may have made another context current since: that is no
+     * barrier, but default streams are another context's then. */
+    entered = cgs_graph_enter_context(current_segment(region)->ctx);
+    error   = issue_ops(current_segment(region), held, &last);
+    if (entered) {
+        cgs_graph_leave_context();
+    }
     if (error == CUDA_SUCCESS) {
         error = last;
     }
@@ -96,7 +109,7 @@ static void issue_held(cgs_region_t *region)
         region->pending = error;
     }
     region->cursor.through = true;
-    atomic_store_explicit(&region->held, 0, memory_order_relaxed);
+    hold_nothing(region);
 }
 
 /* All of the segment is verified: launch it. Returns what the last call is
@@ -109,7 +122,7 @@ static CUresult launch_segment(cgs_region_t *region)
     CUresult           error, last;
 
     status = cgs_graph_launch(segment, &region->stats.patched, &late);
-    atomic_store_explicit(&region->held, 0, memory_order_relaxed);
+    hold_nothing(region);
     if (status.result == CUDA_SUCCESS) {
         region->stats.swallowed += segment->num_ops;
         ++region->stats.launches;
@@ -187,6 +200,7 @@ void cgs_cursor_go_plain(cgs_region_t *region, const char *reason)
     if (region->cursor.mode == CGS_RUN_PLAIN) {
         return;
     }
+    issue_held(region);
     if (region->cursor.mode == CGS_RUN_RECORD) {
         /* Half of a run is no recording of it. */
         cgs_phases_release(&region->phases);
@@ -251,6 +265,10 @@ static cgs_verdict_t accept(cgs_region_t *region, cgs_segment_t *segment,
         ++cursor->segment;
         enter_segment(region);
         return CGS_VERDICT_SWALLOWED;
+    }
+    if (call->kind == CGS_OP_RECORD) {
+        atomic_store_explicit(&region->held_events, true,
+                              memory_order_relaxed);
     }
     hold(region);
     call->result = CUDA_SUCCESS;
@@ -445,7 +463,6 @@ void cgs_cursor_after(cgs_region_t *region, cgs_call_t *call, CUcontext ctx,
         cursor->diverged = true;
         if (!cursor->may_record ||
             (region->rule->on_change == CGS_ON_CHANGE_EAGER)) {
-            issue_held(region);
             cgs_cursor_go_plain(region, "a call was not as recorded");
             return;
         }

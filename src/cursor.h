@@ -39,7 +39,7 @@ void cgs_cursor_flush(cgs_region_t *region, const char *reason);
  *  that is being recorded. Who looks at it cuts the segment. */
 bool cgs_cursor_has_event(cgs_region_t *region, CUevent event);
 
-/** Let everything else of this run pass. Nothing may be held back. */
+/** Issue what is held back and let everything else of this run pass. */
 void cgs_cursor_go_plain(cgs_region_t *region, const char *reason);
 
 /** The run is over. */

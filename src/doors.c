@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1 /* else it would end the process */
 #include <uthash.h>
 
 #include "barrier.h"
@@ -351,32 +352,43 @@ static void add_address(void *address, int index)
     item->address = address;
     item->index   = index;
     HASH_ADD_PTR(driver.addresses, address, item);
+    if (item->hh.tbl == NULL) {
+        free(item);
+    }
+}
+
+/* What libcuda has under each name of the table. Outside the lock: the
+ * loader has a lock of its own, and constructors that run under it look up
+ * driver functions too. */
+static void *ask_loader(const object_t *object,
+                        void *address[CGS_NUM_ENTRIES])
+{
+    void *handle = dlopen(object->path, RTLD_LAZY | RTLD_NOLOAD);
+    int  i;
+
+    for (i = 0; (handle != NULL) && (i < CGS_NUM_ENTRIES); ++i) {
+        address[i] = libc_dlsym(handle, entry_info[i].name);
+    }
+    return handle;
 }
 
 /* Fill the table from libcuda. Called once, under the lock. */
-static void learn(const object_t *object)
+static void learn(const object_t *object, void *handle,
+                  void *const address[CGS_NUM_ENTRIES])
 {
-    void *handle = dlopen(object->path, RTLD_LAZY | RTLD_NOLOAD);
-    void *address;
-    int  i;
-
-    if (handle == NULL) {
-        cgs_life_stand_down("libcuda could not be opened");
-        return;
-    }
+    int i;
 
     driver.handle = handle;
     driver.begin  = object->begin;
     driver.end    = object->end;
     for (i = 0; i < CGS_NUM_ENTRIES; ++i) {
-        address = libc_dlsym(handle, entry_info[i].name);
-        if ((address == NULL) || !in_driver(address)) {
+        if ((address[i] == NULL) || !in_driver(address[i])) {
             __atomic_store_n(&cgs_real[i], (void *)cgs_missing,
                              __ATOMIC_RELAXED);
             continue;
         }
-        __atomic_store_n(&cgs_real[i], address, __ATOMIC_RELAXED);
-        add_address(address, i);
+        __atomic_store_n(&cgs_real[i], address[i], __ATOMIC_RELAXED);
+        add_address(address[i], i);
     }
     atomic_store_explicit(&driver.found, true, memory_order_release);
     cgs_log(CGS_LOG_DEBUG, "driver found in %s", object->path);
@@ -385,7 +397,9 @@ static void learn(const object_t *object)
 /* Learn libcuda from one of its addresses; false where it is not libcuda's. */
 static bool learn_from(const void *address)
 {
+    void     *found[CGS_NUM_ENTRIES];
     object_t object;
+    void     *handle;
 
     if (atomic_load_explicit(&driver.found, memory_order_acquire)) {
         return in_driver(address);
@@ -396,11 +410,20 @@ static bool learn_from(const void *address)
 
     /* Outside the lock: reads files and may print. */
     cgs_life_start();
+    handle = ask_loader(&object, found);
+    if (handle == NULL) {
+        cgs_life_stand_down("libcuda could not be opened");
+        return false;
+    }
     pthread_mutex_lock(&driver.lock);
     if (!atomic_load_explicit(&driver.found, memory_order_relaxed)) {
-        learn(&object);
+        learn(&object, handle, found);
+        handle = NULL;
     }
     pthread_mutex_unlock(&driver.lock);
+    if (handle != NULL) {
+        dlclose(handle); /* another thread was first */
+    }
     return in_driver(address);
 }
 
@@ -556,10 +579,14 @@ static bool is_exported(const char *name)
  */
 static void *lookup_default(const char *name, const void *caller)
 {
-    void    *address = libc_dlsym(RTLD_NEXT, name);
+    void    *address = libc_dlsym(RTLD_DEFAULT, name);
     void    *handle;
     Dl_info info;
 
+    if ((address != NULL) && !is_own(address)) {
+        return address; /* of the program, or of a library before us */
+    }
+    address = libc_dlsym(RTLD_NEXT, name);
     if (address != NULL) {
         return address;
     }
@@ -581,6 +608,34 @@ static void *lookup_default(const char *name, const void *caller)
     return address;
 }
 
+/*
+ * RTLD_NEXT: the objects after the caller's. Where the first of them that has
+ * the name is libcuda, the answer is our entry; everything else is libc's
+ * business. Our own definitions come first for a library before us, and are
+ * what it should get.
+ */
+static void *lookup_next(const char *name, const void *caller)
+{
+    libc_symbol_t         symbol = {.name = name};
+    const struct link_map *object;
+    struct link_map       *map;
+    Dl_info               info;
+    object_t              found;
+
+    if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP)) {
+        return &cgs_door_forward;
+    }
+    for (object = map->l_next; (object != NULL) && (symbol.address == NULL);
+         object = object->l_next) {
+        find_symbol(object, &symbol);
+    }
+    if ((symbol.address == NULL) || !find_object(symbol.address, &found) ||
+        !is_libcuda(&found)) {
+        return &cgs_door_forward;
+    }
+    return symbol.address;
+}
+
 /* Our entry for what a lookup found. */
 static void *answer(void *address, const char *name, const void *caller)
 {
@@ -595,6 +650,9 @@ void *cgs_door_dlsym(void *handle, const char *name, const void *caller)
     void *address, *entry;
 
     ensure_libc();
+    if (handle == RTLD_NEXT) {
+        return answer(lookup_next(name, caller), name, caller);
+    }
     if (handle == RTLD_DEFAULT) {
         return answer(lookup_default(name, caller), name, caller);
     }
@@ -623,6 +681,9 @@ void *cgs_door_dlvsym(void *handle, const char *name, const char *version,
     void *address, *entry;
 
     ensure_libc();
+    if (handle == RTLD_NEXT) {
+        return &cgs_door_forward;
+    }
     address = ((dlvsym_t)cgs_libc_dlvsym)(handle == RTLD_DEFAULT ? RTLD_NEXT :
                                           handle, name, version);
     if (address == NULL) {

@@ -106,18 +106,8 @@ static cgs_region_t *lock_own_region(void)
 /* Issue what a run holds back; its lock is held. */
 static void flush_locked(cgs_region_t *region, const char *reason)
 {
-    CUcontext ctx;
-    bool      entered;
-
     ++cgs_self.guard;
-    if (atomic_load_explicit(&region->held, memory_order_relaxed) > 0) {
-        ctx = cgs_region_held_context(region);
-        entered = cgs_graph_enter_context(ctx);
-        cgs_cursor_flush(region, reason);
-        if (entered) {
-            cgs_graph_leave_context();
-        }
-    }
+    cgs_cursor_flush(region, reason);
     --cgs_self.guard;
 }
 
@@ -199,7 +189,11 @@ static void look_at(cgs_region_t *region, uint64_t now_us)
         region->seen_held   = held;
         region->seen_us     = now_us;
     } else if (now_us - region->seen_us >= limit / 2) {
-        flush(region, "work was held back for max_defer_us");
+        /* A run whose lock is taken is being looked after. */
+        if (cgs_lock_try(&region->lock)) {
+            flush_locked(region, "work was held back for max_defer_us");
+            cgs_unlock(&region->lock);
+        }
     }
 }
 
@@ -307,7 +301,6 @@ cgs_verdict_t cgs_flow_before(cgs_call_t *call)
     }
     ++region->counts[call->kind];
     if (__builtin_expect(cgs_flow_is_capturing(), 0)) {
-        cgs_cursor_flush(region, "a stream capture of the program's own");
         cgs_cursor_go_plain(region, "a stream capture of the program's own");
     }
     verdict = cgs_cursor_before(region, call, self->ctx);
@@ -324,8 +317,14 @@ cgs_verdict_t cgs_flow_before(cgs_call_t *call)
 CUresult cgs_flow_after(cgs_call_t *call, cgs_verdict_t verdict,
                         CUresult result)
 {
-    cgs_region_t *region = lock_own_region();
+    cgs_region_t *region;
 
+    /* A call from inside a driver call of ours, as tools make them from their
+     * callbacks: the lock may be this thread's already. */
+    if (cgs_self.guard > 0) {
+        return result;
+    }
+    region = lock_own_region();
     if (region == NULL) {
         return result;
     }
@@ -429,7 +428,8 @@ void cgs_flow_wait_event(CUevent event, unsigned index)
     for (i = 0; others_are_open(region) && (i < limit); ++i) {
         other = atomic_load_explicit(&flow.open[i], memory_order_acquire);
         if ((other != NULL) && (other != region) &&
-            (atomic_load_explicit(&other->held, memory_order_acquire) > 0)) {
+            (atomic_load_explicit(&other->held, memory_order_acquire) > 0) &&
+            atomic_load_explicit(&other->held_events, memory_order_relaxed)) {
             flush_event(other, event);
         }
     }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1 /* else it would end the process */
 #include <uthash.h>
 
 #include "thread.h"
@@ -20,6 +21,7 @@ typedef struct {
     uint64_t       generation; /* records of another one mean nothing */
     cgs_layout_t   *layout;    /* NULL: not asked yet */
     bool           recorded;
+    CUfunction     twin;       /* another handle of the same kernel, or NULL */
     uint32_t       attributes_set; /* bit by attribute */
     int            value[NUM_ATTRIBUTES];
     CUdevice       device[NUM_ATTRIBUTES];
@@ -42,6 +44,7 @@ static function_t *find(CUfunction handle)
         free(function->layout);
         function->layout         = NULL;
         function->recorded       = false;
+        function->twin           = NULL;
         function->attributes_set = 0;
         function->generation     = functions.generation;
     }
@@ -60,6 +63,10 @@ static function_t *find_or_add(CUfunction handle)
         function->handle     = handle;
         function->generation = functions.generation;
         HASH_ADD_PTR(functions.all, handle, function);
+        if (function->hh.tbl == NULL) {
+            free(function);
+            return NULL;
+        }
     }
     return function;
 }
@@ -221,6 +228,20 @@ const char *cgs_function_name(CUfunction handle)
     return copy != NULL ? copy : "a kernel";
 }
 
+void cgs_function_link(CUfunction handle, CUfunction twin)
+{
+    function_t *function, *other;
+
+    cgs_lock(&functions.lock);
+    function = find_or_add(handle);
+    other    = find_or_add(twin);
+    if ((function != NULL) && (other != NULL)) {
+        function->twin = twin;
+        other->twin    = handle;
+    }
+    cgs_unlock(&functions.lock);
+}
+
 static bool is_recorded(CUfunction handle)
 {
     function_t *function = find(handle);
@@ -257,7 +278,7 @@ void cgs_function_set_attribute(CUfunction handle,
                                 CUfunction_attribute attribute, int value,
                                 CUdevice device)
 {
-    function_t *function;
+    function_t *function, *twin;
 
     if ((unsigned)attribute >= NUM_ATTRIBUTES) {
         return;
@@ -268,6 +289,12 @@ void cgs_function_set_attribute(CUfunction handle,
         function->attributes_set   |= 1u << attribute;
         function->value[attribute]  = value;
         function->device[attribute] = device;
+    }
+    twin = (function != NULL) && (function->twin != NULL) ?
+           find(function->twin) : NULL;
+    if (twin != NULL) {
+        /* What was set through the other handle holds no more. */
+        twin->attributes_set &= ~(1u << attribute);
     }
     cgs_unlock(&functions.lock);
 }

@@ -46,6 +46,10 @@ cgs_attribute_change_t cgs_function_attribute(CUfunction function,
                                               CUfunction_attribute attribute,
                                               int value, CUdevice device);
 
+/** Note that two handles, a CUkernel and its CUfunction, are of one kernel: an
+ *  attribute may be set through either. Any thread. */
+void cgs_function_link(CUfunction handle, CUfunction twin);
+
 /** Remember that an attribute was set. Any thread. */
 void cgs_function_set_attribute(CUfunction function,
                                 CUfunction_attribute attribute, int value,

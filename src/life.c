@@ -150,7 +150,9 @@ void cgs_life_driver_ready(void)
 
 static void after_fork_in_child(void)
 {
-    if (!cgs_door_has_driver()) {
+    /* Without CUDA a child goes on like any other process, unless a thread
+     * that it does not have was among the regions. */
+    if (!cgs_door_has_driver() && cgs_region_is_quiet()) {
         return;
     }
     atomic_store(&life.child, true);

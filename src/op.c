@@ -31,8 +31,11 @@ void cgs_memory_changed(void)
     atomic_fetch_add_explicit(&memory_generation, 1, memory_order_acq_rel);
 }
 
-bool cgs_memory_type(uint64_t address, CUdevice device, CUmemorytype *type)
+bool cgs_memory_type(uint64_t address, size_t bytes, CUdevice device,
+                     CUmemorytype *type)
 {
+    CUdeviceptr begin    = 0;
+    size_t   size        = 0;
     unsigned memory_type = 0;
     int      managed     = 0;
     int      ordinal     = -1;
@@ -40,15 +43,22 @@ bool cgs_memory_type(uint64_t address, CUdevice device, CUmemorytype *type)
         CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
         CU_POINTER_ATTRIBUTE_IS_MANAGED,
         CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+        CU_POINTER_ATTRIBUTE_RANGE_SIZE,
     };
-    void *values[] = {&memory_type, &managed, &ordinal};
+    void *values[] = {&memory_type, &managed, &ordinal, &begin, &size};
 
-    if ((CGS_REAL(cuPointerGetAttributes)(3, attributes, values, address) !=
+    if ((CGS_REAL(cuPointerGetAttributes)(5, attributes, values, address) !=
          CUDA_SUCCESS) || managed) {
         return false;
     }
     if ((memory_type == CU_MEMORYTYPE_DEVICE) ? (ordinal != device) :
         (memory_type != CU_MEMORYTYPE_HOST)) {
+        return false;
+    }
+    /* A call that the driver refuses must be refused there and then. */
+    if ((address < begin) || (address - begin > size) ||
+        (bytes > size - (address - begin))) {
         return false;
     }
     *type = (CUmemorytype)memory_type;

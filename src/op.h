@@ -274,13 +274,15 @@ void cgs_events_changed(void);
  * What an address is to a copy or a set. Calls the driver.
  *
  * @param address Device or host address.
+ * @param bytes   How many from there on must be of the same allocation.
  * @param device  Device that device memory must belong to.
  * @param type    Set to CU_MEMORYTYPE_DEVICE for memory of that device that
  *                is not managed, or to CU_MEMORYTYPE_HOST for pinned memory.
  *
  * @return false where it is neither: the call must be a barrier.
  */
-bool cgs_memory_type(uint64_t address, CUdevice device, CUmemorytype *type);
+bool cgs_memory_type(uint64_t address, size_t bytes, CUdevice device,
+                     CUmemorytype *type);
 
 /**
  * Number of the present state of memory: another one after any call that may

@@ -113,8 +113,8 @@ void cgs_call_copy_3d(cgs_call_t *call, const CUDA_MEMCPY3D *from)
 }
 
 /* What the end really is; false where that is nothing a node can copy. */
-static bool resolve_end(const cgs_copy_end_t *end, CUdevice device,
-                        CUmemorytype *type)
+static bool resolve_end(const cgs_copy_end_t *end, size_t bytes,
+                        CUdevice device, CUmemorytype *type)
 {
     CUmemorytype found;
 
@@ -122,7 +122,7 @@ static bool resolve_end(const cgs_copy_end_t *end, CUdevice device,
         *type = CU_MEMORYTYPE_ARRAY;
         return true;
     }
-    if (!cgs_memory_type(end->address, device, &found) ||
+    if (!cgs_memory_type(end->address, bytes, device, &found) ||
         ((end->type != CU_MEMORYTYPE_UNIFIED) && (end->type != found))) {
         return false;
     }
@@ -130,15 +130,24 @@ static bool resolve_end(const cgs_copy_end_t *end, CUdevice device,
     return true;
 }
 
+/* The driver patches copies of one dimension only. */
+static bool is_patchable(const cgs_copy_t *copy)
+{
+    return (copy->api != CGS_COPY_2D) && (copy->api != CGS_COPY_3D);
+}
+
 static bool copy_admit(cgs_call_t *call)
 {
     const cgs_copy_t *copy = &call->copy.copy;
+    size_t           bytes = is_patchable(copy) ? copy->width_bytes : 0;
 
     /* Before the question, so that memory that changes meanwhile is asked
      * about again. */
     call->copy.generation = cgs_memory_generation();
-    if (!resolve_end(&copy->src, call->device, &call->copy.src_type) ||
-        !resolve_end(&copy->dst, call->device, &call->copy.dst_type)) {
+    if (!resolve_end(&copy->src, bytes, call->device,
+                     &call->copy.src_type) ||
+        !resolve_end(&copy->dst, bytes, call->device,
+                     &call->copy.dst_type)) {
         call->reason = "a copy with memory that is pageable, managed or of "
                        "another device";
         return false;
@@ -149,12 +158,6 @@ static bool copy_admit(cgs_call_t *call)
         return false;
     }
     return true;
-}
-
-/* The driver patches copies of one dimension only. */
-static bool is_patchable(const cgs_copy_t *copy)
-{
-    return (copy->api != CGS_COPY_2D) && (copy->api != CGS_COPY_3D);
 }
 
 static cgs_match_t copy_compare(const cgs_op_t *op, cgs_call_t *call)

@@ -94,9 +94,11 @@ void cgs_call_launch(cgs_call_t *call, cgs_launch_api_t api, CUfunction f,
     }
     if ((extra_size >= UINT32_MAX) ||
         ((extra != NULL) && (call->kernel.extra == NULL)) ||
-        ((extra != NULL) && (params != NULL))) {
+        ((extra != NULL) && (extra_size == 0)) ||
+        ((extra != NULL) && (params != NULL)) ||
+        ((attrs == NULL) && (num_attrs > 0))) {
         call->refused = true;
-        call->reason  = "a launch with `extra` options that are not known";
+        call->reason  = "a launch with options that are not known";
         extra_size    = 0;
     }
     call->kernel.shape.extra_size = extra_size;
@@ -108,6 +110,19 @@ static const char *call_argument(const cgs_call_t *call,
     return call->kernel.extra != NULL ?
            call->kernel.extra + layout->param[i].offset :
            (const char *)call->kernel.params[i];
+}
+
+static bool lacks_argument(const cgs_call_t *call,
+                           const cgs_layout_t *layout)
+{
+    uint32_t i;
+
+    for (i = 0; (call->kernel.params != NULL) && (i < layout->num); ++i) {
+        if (call->kernel.params[i] == NULL) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool kernel_admit(cgs_call_t *call)
@@ -129,7 +144,7 @@ static bool kernel_admit(cgs_call_t *call)
     if ((layout->num > 0) &&
         (call->kernel.extra != NULL ?
          layout->total > call->kernel.shape.extra_size :
-         call->kernel.params == NULL)) {
+         (call->kernel.params == NULL) || lacks_argument(call, layout))) {
         call->reason = "a launch with fewer arguments than the kernel has";
         return false;
     }
@@ -199,6 +214,9 @@ static cgs_match_t kernel_compare(const cgs_op_t *op, cgs_call_t *call)
     }
     if ((call->kernel.params == NULL) && (call->kernel.extra == NULL) &&
         (op->kernel.layout->num > 0)) {
+        return CGS_MATCH_OTHER;
+    }
+    if (lacks_argument(call, op->kernel.layout)) {
         return CGS_MATCH_OTHER;
     }
     call->kernel.layout = op->kernel.layout;

@@ -30,10 +30,15 @@ void cgs_call_set(cgs_call_t *call, CUdeviceptr dst, size_t pitch,
 
 static bool set_admit(cgs_call_t *call)
 {
-    CUmemorytype type;
+    const cgs_set_t *set  = &call->set.set;
+    size_t          bytes = set->is_2d ? 0 :
+                            set->width > SIZE_MAX / 4 ? SIZE_MAX :
+                            set->width * set->element_size;
+    CUmemorytype    type;
 
     call->set.generation = cgs_memory_generation();
-    if (!cgs_memory_type(call->set.set.dst, call->device, &type) ||
+    if ((set->dst % set->element_size != 0) ||
+        !cgs_memory_type(set->dst, bytes, call->device, &type) ||
         (type != CU_MEMORYTYPE_DEVICE)) {
         call->reason = "a set of memory that is not the device's own";
         return false;

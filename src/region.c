@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1 /* else it would end the process */
 #include <uthash.h>
 
 #include "cursor.h"
@@ -43,6 +44,18 @@ static struct {
 cgs_region_t *cgs_region_first(void)
 {
     return atomic_load_explicit(&regions.first, memory_order_acquire);
+}
+
+bool cgs_region_is_quiet(void)
+{
+    cgs_region_t *region;
+    bool         quiet = atomic_load(&regions.lock) == 0;
+
+    for (region = cgs_region_first(); region != NULL; region = region->next) {
+        quiet = quiet && (atomic_load(&region->lock) == 0) &&
+                (!atomic_load(&region->busy) || (region == cgs_self.region));
+    }
+    return quiet;
 }
 
 cgs_region_t *cgs_region_find(const char *name)
@@ -133,19 +146,16 @@ cgs_region_t *cgs_region_of_range(const char *domain, const char *text,
         }
         if ((range != NULL) && (range->key != NULL)) {
             HASH_ADD_KEYPTR(hh, *ranges, range->key, length, range);
+            if (range->hh.tbl == NULL) {
+                free(range->key);
+                free(range);
+            }
         } else {
             free(range);
         }
     }
     cgs_unlock(&regions.lock);
     return region;
-}
-
-CUcontext cgs_region_held_context(cgs_region_t *region)
-{
-    cgs_recording_t *recording = cgs_phases_current(&region->phases);
-
-    return recording->segments[region->cursor.segment].ctx;
 }
 
 bool cgs_region_owns_stream(const cgs_region_t *region, CUstream stream)
@@ -212,19 +222,9 @@ bool cgs_region_enter(cgs_region_t *region)
 
 void cgs_region_leave(cgs_region_t *region)
 {
-    CUcontext ctx;
-    bool      entered = false;
-
     ++cgs_self.guard;
     cgs_lock(&region->lock);
-    if (atomic_load(&region->held) > 0) {
-        ctx     = cgs_region_held_context(region);
-        entered = cgs_graph_enter_context(ctx);
-    }
     cgs_cursor_finish(region);
-    if (entered) {
-        cgs_graph_leave_context();
-    }
     atomic_fetch_add(&region->run_serial, 1);
     region->range_id = 0;
     cgs_unlock(&region->lock);
@@ -304,27 +304,16 @@ void cgs_region_recapture(cgs_region_t *region)
 
 void cgs_region_destroy(cgs_region_t *region, const char *reason)
 {
-    CUcontext ctx;
-    bool      entered = false;
-
     ++cgs_self.guard;
     cgs_lock(&region->lock);
-    if (atomic_load(&region->held) > 0) {
-        ctx     = cgs_region_held_context(region);
-        entered = cgs_graph_enter_context(ctx);
-        cgs_cursor_flush(region, reason);
-    }
     if (cgs_phases_current(&region->phases)->num_segments > 0) {
         cgs_log(CGS_LOG_INFO, "region %s: destroyed: %s", region->name,
                 reason);
         cgs_region_measure(region);
         region->stats.destroyed = true;
         cgs_region_disown_streams(region);
-        cgs_phases_release(&region->phases);
         cgs_cursor_go_plain(region, reason);
-    }
-    if (entered) {
-        cgs_graph_leave_context();
+        cgs_phases_release(&region->phases);
     }
     cgs_unlock(&region->lock);
     --cgs_self.guard;

@@ -70,6 +70,7 @@ typedef struct cgs_region {
     atomic_bool      busy;
     atomic_ullong    run_serial; /**< changes when a run begins or ends */
     atomic_uint      held;       /**< ops that were swallowed and not issued */
+    atomic_bool      held_events; /**< some of them record an event */
     atomic_ullong    hold_serial; /**< counts beginnings to hold back */
 
     /* Streams that ops of this region were recorded on: other threads' calls
@@ -115,10 +116,6 @@ bool cgs_region_enter(cgs_region_t *region);
 /** End the open run, from any thread. */
 void cgs_region_leave(cgs_region_t *region);
 
-/** The context of the ops that are held back; there are some. Under the
- *  region's lock. */
-CUcontext cgs_region_held_context(cgs_region_t *region);
-
 /** Whether the region's ops were recorded on this stream. Any thread. */
 bool cgs_region_owns_stream(const cgs_region_t *region, CUstream stream);
 
@@ -135,6 +132,10 @@ void cgs_region_cut(cgs_region_t *region, const char *reason);
 
 /** Count what the region holds into its counters. Under its lock. */
 void cgs_region_measure(cgs_region_t *region);
+
+/** Whether no lock of the regions is held and no region is open, for the
+ *  child of a fork: what is not quiet then will never be. */
+bool cgs_region_is_quiet(void);
 
 /** All regions, linked by `next`. Any thread. */
 cgs_region_t *cgs_region_first(void);

@@ -417,7 +417,7 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value,
                                               device);
     }
     change = cgs_function_attribute(handle, NULL, attribute, value, device);
-    if ((change == CGS_ATTRIBUTE_UNUSED) &&
+    if ((change != CGS_ATTRIBUTE_SAME) &&
         (CGS_REAL(cuKernelGetFunction)(&alias, kernel) == CUDA_SUCCESS)) {
         change = cgs_function_attribute(handle, alias, attribute, value,
                                         device);
@@ -427,6 +427,9 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value,
     }
     result = CGS_REAL(cuKernelSetAttribute)(attribute, value, kernel, device);
     if (result == CUDA_SUCCESS) {
+        if (alias != NULL) {
+            cgs_function_link(handle, alias);
+        }
         cgs_function_set_attribute(handle, attribute, value, device);
     }
     return result;

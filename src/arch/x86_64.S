@@ -167,9 +167,8 @@ cgs_missing:
 
 /* void *dlsym(void *handle, const char *name)
  * void *dlvsym(void *handle, const char *name, const char *version)
- * Only names that begin with cu[A-Z], and not through RTLD_NEXT, are ours. C is
- * told who asks; where it answers cgs_door_forward, libc is asked as if we
- * had not been there. */
+ * Only names that begin with cu[A-Z] are ours. C is told who asks; where it
+ * answers cgs_door_forward, libc is asked as if we had not been there. */
     .macro define_lookup name, caller_register
     .globl  \name
     .type   \name, @function
@@ -177,8 +176,6 @@ cgs_missing:
 \name:
     .cfi_startproc
     endbr64
-    cmpq    $-1, %rdi
-    je      1f
     testq   %rsi, %rsi
     je      1f
     cmpb    $'c', (%rsi)

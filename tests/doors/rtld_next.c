@@ -8,10 +8,49 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#include <nvtx3/nvToolsExt.h>
 
 #include "door.h"
 #include "rtld_next.h"
 
+
+/* In the middle of a region, a library waits through what RTLD_NEXT gave it. */
+static void rtld_next_wait(void)
+{
+    CUdevice    device;
+    CUcontext   context;
+    CUstream    stream;
+    CUdeviceptr word;
+    unsigned    *host, run;
+
+    if (cuInit(0) != CUDA_SUCCESS || cuDeviceGet(&device, 0) != CUDA_SUCCESS) {
+        exit(77);
+    }
+    cuDevicePrimaryCtxRetain(&context, device);
+    cuCtxSetCurrent(context);
+    cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    cuMemAlloc(&word, 4);
+    cuMemAllocHost((void**)&host, 4);
+    for (run = 1; run < 8; ++run) {
+        nvtxRangePushA("waits through RTLD_NEXT");
+        cuMemsetD32Async(word, run, 1, stream);
+        cuMemcpyDtoHAsync(host, word, 4, stream);
+        if (run == 5) {
+            printf("waited: %d, ", chain_synchronize(stream));
+            printf("%u\n", *host);
+        }
+        cuMemsetD32Async(word, 0, 1, stream);
+        nvtxRangePop();
+        cuStreamSynchronize(stream);
+        printf("run %u: %u\n", run, *host);
+    }
+    cuMemFreeHost(host);
+    cuMemFree(word);
+    cuStreamDestroy(stream);
+    cuDevicePrimaryCtxRelease(device);
+}
 
 int main(void)
 {
@@ -35,5 +74,6 @@ int main(void)
     dlerror();
     door_print_lookup("next", "getenv", dlsym(RTLD_NEXT, "getenv"));
     door_print_lookup("next", "cuNoSuch", dlsym(RTLD_NEXT, "cuNoSuch"));
+    rtld_next_wait();
     return 0;
 }

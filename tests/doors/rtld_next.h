@@ -12,6 +12,9 @@ int cuchain_value(void);
 /* The driver's version, asked through RTLD_NEXT from the first library. */
 int chain_driver_version(void);
 
+/* cuStreamSynchronize, likewise: what it waits for must have been issued. */
+int chain_synchronize(void *stream);
+
 /* How often the first library's functions were called. */
 extern int chain_calls;
 

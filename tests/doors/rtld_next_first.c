@@ -61,3 +61,11 @@ int chain_driver_version(void)
     }
     return version;
 }
+
+int chain_synchronize(void *stream)
+{
+    int (*next)(void *);
+
+    *(void**)&next = dlsym(RTLD_NEXT, "cuStreamSynchronize");
+    return next != NULL ? next(stream) : -1;
+}

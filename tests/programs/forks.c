@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program that forks, outside of a region and inside of one with work
- * pending: a child that does no CUDA, and a child that runs a shell.
+ * pending: a child that does no CUDA, one that leaves by exit(), so that exit
+ * handlers run in it, and one that runs a shell.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,17 @@ enum {
     FORKS_RUNS   = 9,
     FORKS_STATUS = 7        /* of the child that does no CUDA */
 };
+
+
+/* What the child does. */
+typedef enum forks_kind {
+    FORKS_LEAVES,
+    FORKS_EXITS,
+    FORKS_SHELL
+} forks_kind_t;
+
+
+static const char *const forks_names[] = { "child", "exiting child", "shell" };
 
 
 typedef struct forks_state {
@@ -37,9 +49,9 @@ static void forks_work(forks_state_t *state, uint32_t value)
                &value);
 }
 
-static void forks_child(int with_shell)
+static void forks_child(forks_kind_t kind)
 {
-    if (with_shell) {
+    if (kind == FORKS_SHELL) {
         execl("/bin/sh", "sh", "-c", "true", (char*)NULL);
         _exit(126);
     }
@@ -47,10 +59,13 @@ static void forks_child(int with_shell)
     nvtxRangePushA("child");
     free(malloc(100));
     nvtxRangePop();
+    if (kind == FORKS_EXITS) {
+        exit(FORKS_STATUS);
+    }
     _exit(FORKS_STATUS);
 }
 
-static void forks_fork(int with_shell)
+static void forks_fork(forks_kind_t kind)
 {
     int status = 0;
     pid_t child;
@@ -58,13 +73,13 @@ static void forks_fork(int with_shell)
     fflush(NULL);
     child = fork();
     if (child == 0) {
-        forks_child(with_shell);
+        forks_child(kind);
     }
     if (child < 0 || waitpid(child, &status, 0) != child) {
         perror("fork");
         exit(EXIT_FAILURE);
     }
-    printf("%s: exited %d, status %d\n", with_shell ? "shell" : "child",
+    printf("%s: exited %d, status %d\n", forks_names[kind],
            WIFEXITED(status), WEXITSTATUS(status));
 }
 
@@ -74,8 +89,9 @@ int main(void)
     prg_context_t prg;
     unsigned run;
 
-    forks_fork(0);
-    forks_fork(1);
+    forks_fork(FORKS_LEAVES);
+    forks_fork(FORKS_EXITS);
+    forks_fork(FORKS_SHELL);
 
     prg_open(&prg);
     state.scale = prg_kernel(&prg, "k_scale");
@@ -88,12 +104,12 @@ int main(void)
         forks_work(&state, 3);
         forks_work(&state, 4);
         if (run % 3 == 1) {
-            forks_fork(run % 2);
+            forks_fork((forks_kind_t)(run / 3));
         }
         forks_work(&state, 5);
         nvtxRangePop();
         if (run % 3 == 2) {
-            forks_fork(run % 2);
+            forks_fork((forks_kind_t)(run / 3));
         }
     }
     PRG_CHECK(cuStreamSynchronize(state.stream));
