@@ -10,9 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1 /* else it would end the process */
-#include <uthash.h>
-
 #include "cursor.h"
 #include "flow.h"
 #include "function.h"
@@ -23,6 +20,9 @@
 /* Ranges and regions that are remembered; later names are left alone. */
 #define MAX_RANGES  65536
 #define MAX_REGIONS 4096
+/* Host memory for recordings of regions that were entered only once; most of
+ * those never come again ("step 1", "step 2", ...). */
+#define MAX_FIRST_BYTES (64u << 20)
 /* Runs without a recording after one had to be given up for its memory. */
 #define RUNS_WITHOUT_MEMORY 100
 
@@ -39,6 +39,8 @@ static struct {
     range_t                 *start_ranges; /* of start/end ranges */
     _Atomic(cgs_region_t *) first;         /* only ever added to */
     unsigned                num_regions;
+    cgs_region_t            *names;        /* uthash by name */
+    atomic_size_t           first_bytes;   /* of recordings entered once */
 } regions;
 
 cgs_region_t *cgs_region_first(void)
@@ -72,8 +74,9 @@ cgs_region_t *cgs_region_find(const char *name)
 /* Under the lock. */
 static cgs_region_t *add_region(const char *name, const cgs_rule_t *rule)
 {
-    cgs_region_t *region = cgs_region_find(name);
+    cgs_region_t *region;
 
+    HASH_FIND_STR(regions.names, name, region);
     if (region != NULL) {
         return region;
     }
@@ -89,6 +92,13 @@ static cgs_region_t *add_region(const char *name, const cgs_rule_t *rule)
     region->name = strdup(name);
     region->rule = rule;
     if (region->name == NULL) {
+        free(region);
+        return NULL;
+    }
+    HASH_ADD_KEYPTR(hh, regions.names, region->name, strlen(region->name),
+                    region);
+    if (region->hh.tbl == NULL) {
+        free(region->name);
         free(region);
         return NULL;
     }
@@ -220,6 +230,42 @@ bool cgs_region_enter(cgs_region_t *region)
     return true;
 }
 
+/* A region that has run once is the first to go: it may never come again, and
+ * is recorded anew if it does. */
+static void forget_first_runs(void)
+{
+    cgs_region_t *region;
+
+    atomic_store(&regions.first_bytes, 0);
+    for (region = cgs_region_first(); region != NULL; region = region->next) {
+        if (atomic_exchange(&region->busy, true)) {
+            continue;
+        }
+        cgs_lock(&region->lock);
+        if (region->stats.runs == 1) {
+            cgs_phases_release(&region->phases);
+        }
+        cgs_unlock(&region->lock);
+        atomic_store(&region->busy, false);
+    }
+}
+
+static void count_first_run(cgs_region_t *region)
+{
+    size_t bytes = 0;
+
+    cgs_lock(&region->lock);
+    if (region->stats.runs == 1) {
+        bytes = cgs_recording_bytes(cgs_phases_current(&region->phases));
+    }
+    cgs_unlock(&region->lock);
+    if ((bytes > 0) &&
+        (atomic_fetch_add(&regions.first_bytes, bytes) + bytes >
+         MAX_FIRST_BYTES)) {
+        forget_first_runs();
+    }
+}
+
 void cgs_region_leave(cgs_region_t *region)
 {
     ++cgs_self.guard;
@@ -232,6 +278,7 @@ void cgs_region_leave(cgs_region_t *region)
 
     cgs_flow_close(region);
     cgs_life_gate_add(-1);
+    count_first_run(region);
     atomic_store_explicit(&region->busy, false, memory_order_release);
 }
 

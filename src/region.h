@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define HASH_NONFATAL_OOM 1 /* else it would end the process */
+#include <uthash.h>
+
 #include "config.h"
 #include "phases.h"
 #include "report.h"
@@ -62,6 +65,7 @@ typedef struct {
 typedef struct cgs_region {
     /* Constant. */
     struct cgs_region *next; /**< in the list of all */
+    UT_hash_handle    hh;    /**< in the table by name */
     char              *name;
     const cgs_rule_t  *rule;
 
