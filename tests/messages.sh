@@ -153,7 +153,7 @@ for name in CGSHIM_LOGFILE CGSHIM_REGIONS CGSHIM_REGION CGSHIMS cgshim_; do
 done
 
 # A list of programs cannot be wrong, and no value of it says anything.
-for value in '' , '[' 'a,,b' '*nothing*'; do
+for value in '' ',' '[' 'a,,b' '*nothing*'; do
     silent "CGSHIM_EXCLUDE=$value"
 done
 

@@ -17,6 +17,8 @@ MIN_PLAIN_OVER_SHIM = 3.5   # and so much faster than plain ...
 MIN_LENGTH = 64             # ... in chains of that length and more
 MIN_CHAIN_SHARE = 0.95      # of a chain's calls are swallowed
 TARGETS = ("const", "swap", "scalar")  # chains that have these targets
+MAX_FORK_OVER_HAND = 1.05   # forks and joins over two streams
+MIN_PLAIN_OVER_FORK = 4.0
 
 
 def row(kind, name, status, detail):
@@ -95,6 +97,9 @@ def judge_equal(name, plain, shim, key):
 
 def chain_verdict(case):
     targets = []
+    if case["variant"] == "fork":
+        targets.append(case["shim_over_hand"] <= MAX_FORK_OVER_HAND)
+        targets.append(case["plain_over_shim"] >= MIN_PLAIN_OVER_FORK)
     if case["variant"] in TARGETS:
         targets.append(case["shim_over_hand"] <= MAX_SHIM_OVER_HAND)
         if case["length"] >= MIN_LENGTH:
@@ -216,7 +221,8 @@ def markdown_table(head, rows):
 def markdown_chains(raw):
     rows = []
     for name in sorted(raw):
-        if (not name.startswith("chain-") or not name.endswith("-shim") or
+        if (not name.startswith(("chain-", "fork-")) or
+                not name.endswith("-shim") or
                 not isinstance(raw[name], list)):
             continue
         for c in raw[name]:
@@ -252,14 +258,16 @@ def markdown_regions(raw):
 def markdown(meta, rows, raw):
     tests = [(r[1], r[2], r[3]) for r in rows if r[0] == "test"]
     benches = [(r[1], r[2], r[3]) for r in rows if r[0] == "bench" and
-               not r[1].startswith("chain-")]
+               not r[1].startswith(("chain-", "fork-"))]
     parts = ["# GPU tests and benchmarks\n",
              markdown_table(("what", "value"), sorted(meta.items())),
              "Times are medians of rounds that alternate inside one process. "
              "`plain` launches outside of the NVTX range and `shim` inside it, "
              "`hand` is the same chain as a graph written by hand. Targets: "
              f"shim/hand at most {MAX_SHIM_OVER_HAND}, plain/shim at least "
-             f"{MIN_PLAIN_OVER_SHIM} in chains of {MIN_LENGTH} and more.\n",
+             f"{MIN_PLAIN_OVER_SHIM} in chains of {MIN_LENGTH} and more; forks: "
+             f"at most {MAX_FORK_OVER_HAND} and at least "
+             f"{MIN_PLAIN_OVER_FORK}.\n",
              "## Chains of kernels, us an iteration\n", markdown_chains(raw),
              "## Other benchmarks\n",
              markdown_table(("name", "target", "result"), benches)

@@ -33,7 +33,9 @@ static inline CUdeviceptr core_alloc(size_t bytes, unsigned char value)
     CUdeviceptr address;
 
     PRG_CHECK(cuMemAlloc_v2(&address, bytes));
+    /* Such a set is not waited for by streams that are non-blocking. */
     PRG_CHECK(cuMemsetD8_v2(address, value, bytes));
+    PRG_CHECK(cuCtxSynchronize());
     return address;
 }
 

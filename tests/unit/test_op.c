@@ -593,6 +593,12 @@ START_TEST(attributes_that_no_node_can_hold_are_not_admitted)
 }
 END_TEST
 
+static void reset_words(CUdeviceptr words, size_t num)
+{
+    PRG_CHECK(cuMemsetD32_v2(words, 0x1234, num));
+    PRG_CHECK(cuCtxSynchronize());
+}
+
 /* What kernels leave in memory, asked three ways: by the program's own call, by
  * issuing the op, and by its node. */
 static void check_launch(cgs_call_t *call, CUdeviceptr words, size_t num,
@@ -602,15 +608,15 @@ static void check_launch(cgs_call_t *call, CUdeviceptr words, size_t num,
     cgs_op_t    op    = take(call, &arena);
     uint64_t    expected;
 
-    PRG_CHECK(cuMemsetD32_v2(words, 0x1234, num));
+    reset_words(words, num);
     PRG_CHECK(direct(call->kernel.shape.function, call->kernel.params));
     PRG_CHECK(cuStreamSynchronize(core_stream));
     expected = prg_hash(words, num);
-    PRG_CHECK(cuMemsetD32_v2(words, 0x1234, num));
+    reset_words(words, num);
     PRG_CHECK(kernel_kind->issue(&op, core_stream));
     PRG_CHECK(cuStreamSynchronize(core_stream));
     ck_assert_uint_eq(prg_hash(words, num), expected);
-    PRG_CHECK(cuMemsetD32_v2(words, 0x1234, num));
+    reset_words(words, num);
     run_node(&op);
     ck_assert_uint_eq(prg_hash(words, num), expected);
     cgs_arena_release(&arena);
@@ -1006,6 +1012,7 @@ static void fill_places(const places_t *places)
         }
         memcpy(places->pinned[j], bytes, PLACE_BYTES);
     }
+    PRG_CHECK(cuCtxSynchronize());
 }
 
 static uint64_t hash_places(const places_t *places)

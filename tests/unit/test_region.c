@@ -31,6 +31,7 @@ __attribute__((constructor(101))) static void configure(void)
     setenv("CGSHIM_REGION_recapture", "on_change=recapture", 1);
     setenv("CGSHIM_REGION_eager", "on_change=eager", 1);
     setenv("CGSHIM_REGION_disabled", "enable=0", 1);
+    setenv("CGSHIM_REGION_short", "max_defer_us=2000", 1);
     setenv("CGSHIM_REGION_domain", "nvtx=dom:both", 1);
 }
 
@@ -326,6 +327,43 @@ START_TEST(another_context_is_another_call)
     /* Back in the first one it is another one again. */
     ck_assert_uint_eq(stats("r")->recordings, 3);
     ck_assert_uint_eq(core_word(set), 2);
+}
+END_TEST
+
+START_TEST(the_same_call_on_another_stream_is_another)
+{
+    CUstream second;
+    unsigned run, i;
+
+    PRG_CHECK(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+    for (run = 0; run < 5; ++run) {
+        enter("r");
+        for (i = 0; i < STEPS; ++i) {
+            if ((run == 3) && (i == STEPS - 1)) {
+                PRG_CHECK(cuCtxSynchronize());
+                PRG_CHECK(step_on(second, 1 + i));
+                PRG_CHECK(cuCtxSynchronize());
+                model = model * 1664525u + 1 + i;
+            } else {
+                step(1 + i);
+            }
+        }
+        leave();
+        check_word();
+    }
+    ck_assert_uint_eq(stats("r")->swallowed / STEPS, 2);
+
+    /* With nothing else between. */
+    run_times("other", 3, 1, STEPS);
+    enter("other");
+    for (i = 0; i < STEPS; ++i) {
+        PRG_CHECK(step_on(second, 1 + i));
+        model = model * 1664525u + 1 + i;
+    }
+    leave();
+    ck_assert_str_eq(stats("other")->first_divergence.what,
+                     "stream or context");
+    ck_assert_uint_eq(stats("other")->first_divergence.op_index, 0);
 }
 END_TEST
 
@@ -932,6 +970,79 @@ START_TEST(questions_and_allocations_are_no_barriers)
     leave();
     ck_assert_uint_eq(stats("r")->replayed_runs, 2);
     check_word();
+}
+END_TEST
+
+static void wait_for_stream(void)
+{
+    PRG_CHECK(cuStreamSynchronize(core_stream));
+}
+
+START_TEST(a_thread_that_waits_for_the_stream_waits_for_what_is_held)
+{
+    run_times("r", 3, 1, STEPS);
+    enter("r");
+    step(1);
+    step(2);
+    ck_assert_uint_eq(held(region("r")), 2);
+    in_another_thread(wait_for_stream);
+    ck_assert_uint_eq(held(region("r")), 0);
+    step(3);
+    step(4);
+    step(5);
+    leave();
+    check_word();
+}
+END_TEST
+
+static CUevent inner_event;
+
+static void wait_for_event(void)
+{
+    PRG_CHECK(cuEventSynchronize(inner_event));
+}
+
+START_TEST(a_thread_that_waits_for_an_event_waits_for_what_is_held)
+{
+    unsigned run;
+
+    PRG_CHECK(cuEventCreate(&inner_event, CU_EVENT_DEFAULT));
+    for (run = 0; run < 5; ++run) {
+        enter("r");
+        step(1);
+        PRG_CHECK(cuEventRecord(inner_event, core_stream));
+        step(2);
+        if (run == 3) {
+            ck_assert_uint_gt(held(region("r")), 0);
+            in_another_thread(wait_for_event);
+            ck_assert_uint_eq(held(region("r")), 0);
+        }
+        step(3);
+        leave();
+    }
+    ck_assert_uint_eq(stats("r")->recordings, 1);
+    check_word();
+}
+END_TEST
+
+START_TEST(work_is_not_held_back_for_long_if_no_call_follows)
+{
+    unsigned waits = 0;
+
+    run_times("short", 3, 1, STEPS);
+    enter("short");
+    step(1);
+    step(2);
+    while ((held(region("short")) > 0) && (waits++ < 3000)) {
+        usleep(1000);
+    }
+    ck_assert_uint_eq(held(region("short")), 0);
+    step(3);
+    step(4);
+    step(5);
+    leave();
+    check_word();
+    ck_assert_uint_eq(stats("short")->recordings, 1);
 }
 END_TEST
 
@@ -1834,6 +1945,7 @@ static TCase *runs(void)
     tcase_add_test(tests, an_empty_run_changes_nothing);
     tcase_add_test(tests, another_context_is_another_call);
     tcase_add_test(tests, a_context_that_changes_in_each_run_is_a_cut);
+    tcase_add_test(tests, the_same_call_on_another_stream_is_another);
     tcase_add_test(tests, a_context_made_current_outside_is_noticed);
     tcase_add_test(tests, a_context_created_inside_is_noticed);
     tcase_add_test(tests, the_per_thread_default_stream_is_not_the_legacy_one);
@@ -1859,6 +1971,11 @@ static TCase *barriers(void)
     tcase_add_test(tests, another_threads_work_flushes_where_streams_meet);
     tcase_add_test(tests, work_on_the_legacy_stream_meets_that_on_any_other);
     tcase_add_test(tests, a_flush_is_made_in_the_context_of_the_run);
+    tcase_add_test(tests,
+                   a_thread_that_waits_for_the_stream_waits_for_what_is_held);
+    tcase_add_test(tests,
+                   a_thread_that_waits_for_an_event_waits_for_what_is_held);
+    tcase_add_test(tests, work_is_not_held_back_for_long_if_no_call_follows);
     tcase_add_test(tests,
                    what_looks_elsewhere_issues_nothing);
     tcase_add_test(tests,
