@@ -84,6 +84,34 @@ static cgs_graph_status_t add_wait(cgs_segment_t *segment, uint32_t index,
     return status(NULL, CUDA_SUCCESS);
 }
 
+/*
+ * Of the records of one event in a segment only the last needs a node: nobody
+ * can look before the whole of it is issued, and what waits inside waits for
+ * the work. They must stay records of one event then.
+ */
+static void fix_records(cgs_segment_t *segment)
+{
+    cgs_op_t *op, *later;
+    uint32_t i;
+
+    for (i = 0; segment->has_events && (i < segment->num_ops); ++i) {
+        op = &segment->ops[i];
+        if (op->kind != CGS_OP_RECORD) {
+            continue;
+        }
+        for (later = op + 1; later < segment->ops + segment->num_ops;
+             ++later) {
+            if ((later->kind == CGS_OP_RECORD) &&
+                (later->event.event == op->event.event)) {
+                op->event.is_fixed    = true;
+                op->event.is_earlier  = true;
+                later->event.is_fixed = true;
+                break;
+            }
+        }
+    }
+}
+
 static cgs_graph_status_t add_node(cgs_segment_t *segment, uint32_t index,
                                    builder_t *builder)
 {
@@ -93,6 +121,12 @@ static cgs_graph_status_t add_node(cgs_segment_t *segment, uint32_t index,
     CUgraphNodeParams   params;
     CUresult            result;
 
+    if (op->kind == CGS_OP_RECORD) {
+        builder->record[index] = *after;
+        if (op->event.is_earlier) {
+            return status(NULL, CUDA_SUCCESS);
+        }
+    }
     memset(&params, 0, sizeof(params));
     kind->describe(op, segment->ctx, &params);
     result = CGS_REAL(cuGraphAddNode_v2)(&op->node, segment->graph,
@@ -108,13 +142,12 @@ static cgs_graph_status_t add_node(cgs_segment_t *segment, uint32_t index,
             return status("cuGraphKernelNodeSetAttribute", result);
         }
     }
-    if (op->kind == CGS_OP_RECORD) {
-        /* Who waits for the event need not wait for its node as well. */
-        builder->record[index] = *after;
+    op->dirty = false;
+    if ((op->kind != CGS_OP_RECORD) || cgs_event_has_time(op->event.event)) {
+        /* A record whose time nobody may ask for holds up nothing. */
+        after->num     = 1;
+        after->node[0] = op->node;
     }
-    op->dirty      = false;
-    after->num     = 1;
-    after->node[0] = op->node;
     return status(NULL, CUDA_SUCCESS);
 }
 
@@ -132,6 +165,7 @@ static cgs_graph_status_t add_nodes(cgs_segment_t *segment)
     if (builder->record == NULL) {
         result = status("calloc", CUDA_ERROR_OUT_OF_MEMORY);
     }
+    fix_records(segment);
     for (i = 0; (i < segment->num_ops) && (result.result == CUDA_SUCCESS);
          ++i) {
         result = segment->ops[i].kind == CGS_OP_WAIT ?
@@ -336,5 +370,9 @@ void cgs_graph_destroy(cgs_segment_t *segment)
     for (i = 0; i < segment->num_ops; ++i) {
         segment->ops[i].node  = NULL;
         segment->ops[i].dirty = false;
+        if (segment->ops[i].kind == CGS_OP_RECORD) {
+            segment->ops[i].event.is_fixed   = false;
+            segment->ops[i].event.is_earlier = false;
+        }
     }
 }

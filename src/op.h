@@ -166,6 +166,10 @@ typedef struct {
         struct {
             CUevent  event;
             uint64_t generation; /**< of events, when it was last seen alive */
+            bool     is_fixed;   /**< of a record: the graph relies on its
+                                      being of the same event as others */
+            bool     is_earlier; /**< of a record: another one of the same
+                                      event follows, so it has no node */
             uint32_t distance;   /**< of a wait: its record is so many ops
                                       before it */
         } event;
@@ -269,6 +273,12 @@ static inline bool cgs_op_is_event(unsigned kind)
 
 /** An event was destroyed: its handle may come to mean another one. */
 void cgs_events_changed(void);
+
+/** An event was made. Any thread. */
+void cgs_event_created(CUevent event, unsigned flags);
+
+/** Whether the event may be asked for its time. Any thread. */
+bool cgs_event_has_time(CUevent event);
 
 /**
  * What an address is to a copy or a set. Calls the driver.

@@ -10,9 +10,61 @@
 #include "op.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1 /* else it would end the process */
+#include <uthash.h>
+
+#include "thread.h"
+
 static atomic_ullong events_generation;
+
+/* Events made without time. One that was destroyed stays until its handle is
+ * made again. */
+typedef struct {
+    CUevent        event;
+    UT_hash_handle hh;
+} timeless_t;
+
+static struct {
+    cgs_lock_t lock;
+    timeless_t *all; /* uthash by event */
+} timeless;
+
+void cgs_event_created(CUevent event, unsigned flags)
+{
+    timeless_t *item;
+
+    cgs_lock(&timeless.lock);
+    HASH_FIND_PTR(timeless.all, &event, item);
+    if (!(flags & CU_EVENT_DISABLE_TIMING)) {
+        if (item != NULL) {
+            HASH_DEL(timeless.all, item);
+            free(item);
+        }
+    } else if (item == NULL) {
+        item = calloc(1, sizeof(*item));
+        if (item != NULL) {
+            item->event = event;
+            HASH_ADD_PTR(timeless.all, event, item);
+            if (item->hh.tbl == NULL) {
+                free(item);
+            }
+        }
+    }
+    cgs_unlock(&timeless.lock);
+}
+
+bool cgs_event_has_time(CUevent event)
+{
+    timeless_t *item;
+
+    cgs_lock(&timeless.lock);
+    HASH_FIND_PTR(timeless.all, &event, item);
+    cgs_unlock(&timeless.lock);
+    return item == NULL;
+}
 
 void cgs_events_changed(void)
 {
@@ -79,6 +131,9 @@ static void event_explain(const cgs_op_t *op, const cgs_call_t *call,
 static cgs_match_t record_compare(const cgs_op_t *op, cgs_call_t *call)
 {
     event_admit(call);
+    if (op->event.is_fixed && (op->event.event != call->event.event)) {
+        return CGS_MATCH_OTHER;
+    }
     return (op->event.event == call->event.event) &&
            (op->event.generation == call->event.generation) ?
            CGS_MATCH_SAME : CGS_MATCH_CHANGED;

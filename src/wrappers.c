@@ -361,6 +361,16 @@ DEFINE_ALLOCATION(cuMipmappedArrayCreate, (array, descriptor, levels),
                   CUmipmappedArray *array,
                   const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels)
 
+EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags)
+{
+    CUresult result = CGS_REAL(cuEventCreate)(event, flags);
+
+    if ((result == CUDA_SUCCESS) && !cgs_life_is_off()) {
+        cgs_event_created(*event, flags);
+    }
+    return result;
+}
+
 /* The current context: no barrier, but known no more. */
 
 EXPORT CUresult cuCtxSetCurrent(CUcontext ctx)
