@@ -18,6 +18,7 @@
 #include "life.h"
 #include "log.h"
 #include "reason.h"
+#include "staging.h"
 #include "timer.h"
 
 /* A graph of one node is no gain over the call itself. */
@@ -78,6 +79,18 @@ static CUresult issue_ops(cgs_segment_t *segment, uint32_t num,
     return first_error;
 }
 
+/* Streams that the first ops of a segment are on; the others need not be alive
+ * in this run. */
+static uint32_t count_streams(const cgs_segment_t *segment, uint32_t num_ops)
+{
+    uint32_t i, num = 0;
+
+    for (i = 0; i < num_ops; ++i) {
+        num = segment->ops[i].lane >= num ? segment->ops[i].lane + 1u : num;
+    }
+    return num;
+}
+
 static void hold_nothing(cgs_region_t *region)
 {
     atomic_store_explicit(&region->held_events, false, memory_order_relaxed);
@@ -99,6 +112,9 @@ static void issue_held(cgs_region_t *region)
      * barrier, but default streams are another context's then. */
     entered = cgs_graph_enter_context(current_segment(region)->ctx);
     error   = issue_ops(current_segment(region), held, &last);
+    cgs_staging_issued(current_segment(region)->staging,
+                       current_segment(region)->streams,
+                       count_streams(current_segment(region), held));
     if (entered) {
         cgs_graph_leave_context();
     }
@@ -132,10 +148,12 @@ static CUresult launch_segment(cgs_region_t *region)
 
     cgs_region_fallback(region, cgs_reason_driver(status.function,
                                                   status.result));
-    cgs_graph_destroy(segment);
-    ++segment->failures;
     region->cursor.diverged = true;
     error = issue_ops(segment, segment->num_ops, &last);
+    cgs_staging_issued(segment->staging, segment->streams,
+                       segment->num_streams);
+    cgs_graph_destroy(segment);
+    ++segment->failures;
     if ((error != CUDA_SUCCESS) && (region->pending == CUDA_SUCCESS)) {
         region->pending = error;
     }
@@ -275,14 +293,16 @@ static cgs_verdict_t accept(cgs_region_t *region, cgs_segment_t *segment,
     return CGS_VERDICT_SWALLOWED;
 }
 
-/* The call changes arguments only. */
+/* The call changes arguments only, or memory that has to be taken. */
 static cgs_verdict_t accept_changed(cgs_region_t *region,
                                     cgs_segment_t *segment, cgs_call_t *call)
 {
     cgs_op_t *op = &segment->ops[region->cursor.op];
 
-    note_divergence(region, call);
-    cgs_op_kinds[op->kind]->take(op, call, NULL);
+    if (cgs_op_kinds[op->kind]->take(op, call, NULL) != 0) {
+        cgs_cursor_barrier(region, "no memory to stage a copy");
+        return CGS_VERDICT_PASS;
+    }
     if (!op->dirty && (op->node != NULL)) {
         op->dirty                            = true;
         segment->dirty[segment->num_dirty++] = region->cursor.op;
@@ -362,8 +382,12 @@ static cgs_verdict_t replay(cgs_region_t *region, cgs_call_t *call,
     if (match == CGS_MATCH_SAME) {
         return accept(region, segment, call);
     }
+    if (match == CGS_MATCH_STAGED) {
+        return accept_changed(region, segment, call);
+    }
     if ((match == CGS_MATCH_CHANGED) &&
         (region->rule->on_change == CGS_ON_CHANGE_PATCH)) {
+        note_divergence(region, call);
         return accept_changed(region, segment, call);
     }
     return not_as_recorded(region, call, ctx);

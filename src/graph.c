@@ -15,6 +15,10 @@
 /* Edges into one node; more streams would be joined than a segment has. */
 #define MAX_DEPENDENCIES 16
 
+/* Pageable bytes that one run of a segment may stage, and how they lie. */
+#define MAX_STAGING       (1024u * 1024)
+#define STAGING_ALIGNMENT 256
+
 bool cgs_graph_enter_context(CUcontext ctx)
 {
     CUcontext current = NULL;
@@ -195,6 +199,42 @@ static cgs_graph_status_t create_joins(cgs_segment_t *segment)
     return status(NULL, CUDA_SUCCESS);
 }
 
+/* Give the ops that stage their place. Until the first run each stands at its
+ * place of the first slot. */
+static cgs_graph_status_t create_staging(cgs_segment_t *segment)
+{
+    size_t   bytes = 0;
+    cgs_op_t *op;
+    CUresult result;
+    uint32_t i;
+
+    for (i = 0; i < segment->num_ops; ++i) {
+        bytes += (cgs_op_staged_bytes(&segment->ops[i]) + STAGING_ALIGNMENT -
+                  1) & ~(size_t)(STAGING_ALIGNMENT - 1);
+    }
+    if (bytes == 0) {
+        return status(NULL, CUDA_SUCCESS);
+    }
+    if (bytes > MAX_STAGING) {
+        return status("too much pageable memory", CUDA_ERROR_NOT_SUPPORTED);
+    }
+    result = cgs_staging_create(bytes, &segment->staging);
+    if (result != CUDA_SUCCESS) {
+        return status("cuMemHostAlloc", result);
+    }
+    for (i = 0, bytes = 0; i < segment->num_ops; ++i) {
+        op = &segment->ops[i];
+        if (cgs_op_staged_bytes(op) > 0) {
+            op->copy.staging      = segment->staging;
+            op->copy.stage_offset = bytes;
+            op->copy.staged = cgs_staging_memory(segment->staging) + bytes;
+            bytes += (cgs_op_staged_bytes(op) + STAGING_ALIGNMENT - 1) &
+                     ~(size_t)(STAGING_ALIGNMENT - 1);
+        }
+    }
+    return status(NULL, CUDA_SUCCESS);
+}
+
 static cgs_graph_status_t build(cgs_segment_t *segment)
 {
     cgs_graph_status_t result;
@@ -208,6 +248,10 @@ static cgs_graph_status_t build(cgs_segment_t *segment)
     if (error != CUDA_SUCCESS) {
         segment->graph = NULL;
         return status("cuGraphCreate", error);
+    }
+    result = create_staging(segment);
+    if (result.result != CUDA_SUCCESS) {
+        return result;
     }
     result = add_nodes(segment);
     if (result.result != CUDA_SUCCESS) {
@@ -328,6 +372,9 @@ cgs_graph_status_t cgs_graph_launch(cgs_segment_t *segment, uint64_t *patched,
         return status("a wait before the graph", error);
     }
     error = CGS_REAL(cuGraphLaunch)(segment->exec, segment->streams[0]);
+    if (error == CUDA_SUCCESS) {
+        cgs_staging_issued(segment->staging, segment->streams, 1);
+    }
     if ((error != CUDA_SUCCESS) || (segment->num_streams == 1)) {
         return status("cuGraphLaunch", error);
     }
@@ -363,6 +410,8 @@ void cgs_graph_destroy(cgs_segment_t *segment)
     if (relaxed) {
         CGS_REAL(cuThreadExchangeStreamCaptureMode)(&mode);
     }
+    cgs_staging_destroy(segment->staging);
+    segment->staging = NULL;
     free(segment->dirty);
     segment->uploaded  = false;
     segment->dirty     = NULL;
@@ -370,6 +419,9 @@ void cgs_graph_destroy(cgs_segment_t *segment)
     for (i = 0; i < segment->num_ops; ++i) {
         segment->ops[i].node  = NULL;
         segment->ops[i].dirty = false;
+        if (segment->ops[i].kind == CGS_OP_COPY) {
+            segment->ops[i].copy.staging = NULL;
+        }
         if (segment->ops[i].kind == CGS_OP_RECORD) {
             segment->ops[i].event.is_fixed   = false;
             segment->ops[i].event.is_earlier = false;

@@ -65,6 +65,17 @@ bool cgs_memory_type(uint64_t address, size_t bytes, CUdevice device,
     return true;
 }
 
+bool cgs_memory_is_pageable(uint64_t address)
+{
+    unsigned memory_type = 0;
+    CUresult result;
+
+    result = CGS_REAL(cuPointerGetAttribute)(
+        &memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+    return (result == CUDA_ERROR_INVALID_VALUE) ||
+           ((result == CUDA_SUCCESS) && (memory_type == 0));
+}
+
 /* FNV-1a, eight bytes at a time where there are eight. */
 uint64_t cgs_op_hash_bytes(const void *data, size_t size, uint64_t hash)
 {

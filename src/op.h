@@ -19,6 +19,7 @@
 #include "arena.h"
 #include "entries.h"
 #include "report.h"
+#include "staging.h"
 
 /** The legacy default stream, whichever of its names a program uses. */
 #define CGS_STREAM_LEGACY ((CUstream)0x1)
@@ -154,6 +155,9 @@ typedef struct {
             cgs_copy_t   copy;
             CUmemorytype src_type, dst_type; /**< what the addresses are */
             uint64_t     generation;         /**< of memory, when looked up */
+            cgs_staging_t *staging; /**< of the segment, or NULL */
+            size_t       stage_offset;
+            char         *staged;   /**< this run's copy of the source */
         } copy;
         struct {
             cgs_set_t set;
@@ -179,6 +183,8 @@ typedef struct {
 /** What comparing a call with an op found. */
 typedef enum {
     CGS_MATCH_SAME,    /**< nothing differs */
+    CGS_MATCH_STAGED,  /**< nothing differs, but memory of the host's must be
+                            taken anew each time */
     CGS_MATCH_CHANGED, /**< only what a patch can change */
     CGS_MATCH_OTHER    /**< another shape, or no op at all */
 } cgs_match_t;
@@ -247,6 +253,9 @@ uint64_t cgs_op_hash_bytes(const void *data, size_t size, uint64_t hash);
 const char *cgs_op_call_name(const cgs_call_t *call);
 const char *cgs_op_name(const cgs_op_t *op);
 
+/** Bytes that an op stages in each run, 0 for most. */
+size_t cgs_op_staged_bytes(const cgs_op_t *op);
+
 /** Fill in a call that is all zero but for its stream. @{ */
 void cgs_call_launch(cgs_call_t *call, cgs_launch_api_t api, CUfunction f,
                      const unsigned grid[3], const unsigned block[3],
@@ -293,6 +302,9 @@ bool cgs_event_has_time(CUevent event);
  */
 bool cgs_memory_type(uint64_t address, size_t bytes, CUdevice device,
                      CUmemorytype *type);
+
+/** Whether an address is host memory that the driver knows nothing of. */
+bool cgs_memory_is_pageable(uint64_t address);
 
 /**
  * Number of the present state of memory: another one after any call that may

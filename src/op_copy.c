@@ -11,6 +11,9 @@
 
 #include <string.h>
 
+/* Host memory that only its owner knows: staged. */
+#define PAGEABLE ((CUmemorytype)0)
+
 static void set_end(cgs_copy_end_t *end, CUmemorytype type, uint64_t address)
 {
     end->type    = type;
@@ -136,6 +139,25 @@ static bool is_patchable(const cgs_copy_t *copy)
     return (copy->api != CGS_COPY_2D) && (copy->api != CGS_COPY_3D);
 }
 
+/* Only where the program says that it is host memory: any other address that
+ * the driver does not know may be no memory at all. */
+static bool resolve_source(const cgs_copy_t *copy, size_t bytes,
+                           CUdevice device, CUmemorytype *type)
+{
+    if (resolve_end(&copy->src, bytes, device, type)) {
+        return true;
+    }
+    *type = PAGEABLE;
+    return (copy->api == CGS_COPY_HTOD) && (bytes <= CGS_MAX_STAGED) &&
+           cgs_memory_is_pageable(copy->src.address);
+}
+
+size_t cgs_op_staged_bytes(const cgs_op_t *op)
+{
+    return (op->kind == CGS_OP_COPY) && (op->copy.src_type == PAGEABLE) ?
+           op->copy.copy.width_bytes : 0;
+}
+
 static bool copy_admit(cgs_call_t *call)
 {
     const cgs_copy_t *copy = &call->copy.copy;
@@ -144,8 +166,7 @@ static bool copy_admit(cgs_call_t *call)
     /* Before the question, so that memory that changes meanwhile is asked
      * about again. */
     call->copy.generation = cgs_memory_generation();
-    if (!resolve_end(&copy->src, bytes, call->device,
-                     &call->copy.src_type) ||
+    if (!resolve_source(copy, bytes, call->device, &call->copy.src_type) ||
         !resolve_end(&copy->dst, bytes, call->device,
                      &call->copy.dst_type)) {
         call->reason = "a copy with memory that is pageable, managed or of "
@@ -166,15 +187,35 @@ static cgs_match_t copy_compare(const cgs_op_t *op, cgs_call_t *call)
     const cgs_copy_t *now  = &call->copy.copy;
     bool             equal = !memcmp(old, now, sizeof(*old));
 
-    if (equal && (op->copy.generation == cgs_memory_generation())) {
+    if (equal && (op->copy.generation == cgs_memory_generation()) &&
+        (op->copy.src_type != PAGEABLE)) {
         return CGS_MATCH_SAME;
     }
     if (!is_patchable(old) || (old->api != now->api) || !copy_admit(call) ||
         (call->copy.src_type != op->copy.src_type) ||
-        (call->copy.dst_type != op->copy.dst_type)) {
+        (call->copy.dst_type != op->copy.dst_type) ||
+        ((op->copy.src_type == PAGEABLE) &&
+         (old->width_bytes != now->width_bytes))) {
         return CGS_MATCH_OTHER;
     }
-    return CGS_MATCH_CHANGED;
+    /* Where the source lies is of no concern: what counts is in it. */
+    return (op->copy.src_type == PAGEABLE) &&
+           (old->dst.address == now->dst.address) ? CGS_MATCH_STAGED :
+                                                    CGS_MATCH_CHANGED;
+}
+
+/* Copy the source: the program may use it again once the call returns. */
+static int stage(cgs_op_t *op)
+{
+    char *memory = cgs_staging_memory(op->copy.staging);
+
+    if (memory == NULL) {
+        return -1;
+    }
+    op->copy.staged = memory + op->copy.stage_offset;
+    memcpy(op->copy.staged, (const void *)op->copy.copy.src.address,
+           op->copy.copy.width_bytes);
+    return 0;
 }
 
 static int copy_take(cgs_op_t *op, const cgs_call_t *call, cgs_arena_t *arena)
@@ -184,7 +225,7 @@ static int copy_take(cgs_op_t *op, const cgs_call_t *call, cgs_arena_t *arena)
     op->copy.src_type   = call->copy.src_type;
     op->copy.dst_type   = call->copy.dst_type;
     op->copy.generation = call->copy.generation;
-    return 0;
+    return op->copy.staging != NULL ? stage(op) : 0;
 }
 
 static void copy_recall(const cgs_op_t *op, cgs_call_t *call)
@@ -276,6 +317,10 @@ static CUresult copy_issue(const cgs_op_t *op, CUstream stream)
     const cgs_copy_t *copy = &op->copy.copy;
     CUDA_MEMCPY3D    params;
 
+    if (op->copy.staging != NULL) {
+        return CGS_REAL(cuMemcpyHtoDAsync_v2)(
+            copy->dst.address, op->copy.staged, copy->width_bytes, stream);
+    }
     switch ((cgs_copy_api_t)copy->api) {
     case CGS_COPY_ANY:
         return CGS_REAL(cuMemcpyAsync)(copy->dst.address, copy->src.address,
@@ -307,10 +352,16 @@ static CUresult copy_issue(const cgs_op_t *op, CUstream stream)
 static void copy_describe(const cgs_op_t *op, CUcontext ctx,
                           CUgraphNodeParams *params)
 {
+    bool staged = op->copy.staging != NULL;
+
     params->type           = CU_GRAPH_NODE_TYPE_MEMCPY;
     params->memcpy.copyCtx = ctx;
-    describe_copy(&op->copy.copy, op->copy.src_type, op->copy.dst_type,
-                  &params->memcpy.copyParams);
+    describe_copy(&op->copy.copy,
+                  staged ? CU_MEMORYTYPE_HOST : op->copy.src_type,
+                  op->copy.dst_type, &params->memcpy.copyParams);
+    if (staged) {
+        params->memcpy.copyParams.srcHost = op->copy.staged;
+    }
 }
 
 static void explain_value(const char *what, uint64_t old, uint64_t now,

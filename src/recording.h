@@ -29,6 +29,7 @@ typedef struct {
     CUdevice    device; /**< of the context */
     cgs_arena_t arena;  /**< what the ops point to */
 
+    cgs_staging_t *staging; /**< for copies from pageable memory, or NULL */
     CUevent     joins[CGS_MAX_LANES]; /**< of ours, where there are several
                                            streams */
     CUgraph     graph;

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pinned memory of ours for copies from pageable memory. Such a call returns
+ * once its source may be used again, so the source is copied here at call time
+ * and the graph copies from here.
+ */
+#ifndef CGS_STAGING_H
+#define CGS_STAGING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "entries.h"
+
+/** Most bytes of one copy that is staged; larger ones are barriers. */
+#define CGS_MAX_STAGED (256u * 1024)
+
+/** The staging memory of one segment; under its region's lock. */
+typedef struct cgs_staging cgs_staging_t;
+
+/**
+ * Make staging memory. Calls the driver; the segment's context is current.
+ *
+ * @param bytes   Bytes that one run of the segment stages.
+ * @param staging Set to the new one.
+ */
+CUresult cgs_staging_create(size_t bytes, cgs_staging_t **staging);
+
+/** Destroy it, once nothing reads from it any more. NULL is fine. */
+void cgs_staging_destroy(cgs_staging_t *staging);
+
+/**
+ * Memory for this run. Waits for the run that used it before, if that is
+ * still on its way.
+ *
+ * @return `bytes` bytes, or NULL after an error of the device.
+ */
+char *cgs_staging_memory(cgs_staging_t *staging);
+
+/** The work that reads this run's memory was put on these streams; the next
+ *  run gets other memory. NULL is fine. */
+void cgs_staging_issued(cgs_staging_t *staging, const CUstream *streams,
+                        uint32_t num_streams);
+
+#endif
