@@ -335,12 +335,19 @@ static bool is_wait_inside(const cgs_region_t *region,
             has_room_for(region, segment, call->stream));
 }
 
+/* Ask once whether the call can be an op: after a free nobody could tell. */
+static bool admit(cgs_call_t *call)
+{
+    call->admitted = call->admitted || cgs_op_kinds[call->kind]->admit(call);
+    return call->admitted;
+}
+
 /* The call is not the recorded one: it goes out plainly, and what it comes
  * to decides how the run goes on (cgs_cursor_after). */
 static cgs_verdict_t not_as_recorded(cgs_region_t *region, cgs_call_t *call,
                                      CUcontext ctx)
 {
-    if (!cgs_op_kinds[call->kind]->admit(call)) {
+    if (!admit(call)) {
         cgs_cursor_barrier(region, call->reason);
         return CGS_VERDICT_PASS;
     }
@@ -406,8 +413,14 @@ cgs_verdict_t cgs_cursor_before(cgs_region_t *region, cgs_call_t *call,
         cgs_cursor_barrier(region, call->reason);
         return CGS_VERDICT_PASS;
     }
-    return cursor->mode == CGS_RUN_REPLAY ? replay(region, call, ctx) :
-                                            CGS_VERDICT_WATCH;
+    if (cursor->mode == CGS_RUN_REPLAY) {
+        return replay(region, call, ctx);
+    }
+    if ((call->kind == CGS_OP_FREE) && !admit(call)) {
+        cgs_cursor_barrier(region, call->reason);
+        return CGS_VERDICT_PASS;
+    }
+    return CGS_VERDICT_WATCH;
 }
 
 /* Have the last segment take the call: it is open, of the same context, and
@@ -446,7 +459,7 @@ static void record(cgs_region_t *region, cgs_call_t *call, CUcontext ctx)
 {
     cgs_cursor_t *cursor = &region->cursor;
 
-    if (!cgs_op_kinds[call->kind]->admit(call)) {
+    if (!admit(call)) {
         cgs_cursor_barrier(region, call->reason);
         return;
     }

@@ -34,6 +34,11 @@
 
 #define ENTRY_NONE (-1)
 
+/* On functions that run before a sanitizer has its memory in place. */
+#define EARLY \
+    __attribute__((no_sanitize("address"), no_sanitize("thread"), \
+                   no_sanitize("undefined")))
+
 typedef void *(*dlsym_t)(void *handle, const char *name);
 typedef void *(*dlvsym_t)(void *handle, const char *name, const char *version);
 
@@ -97,15 +102,15 @@ static void *libc_dlsym(void *handle, const char *name)
  *
  * The first to ask may be a sanitizer that is just setting out: its versions of
  * strcmp, dl_iterate_phdr and the like are not ready yet. So no function that
- * might be another's is called on the way there.
+ * might be another's is called on the way there, and nothing is instrumented.
  */
 typedef struct {
     const char *name;
     void       *address; /* out */
 } libc_symbol_t;
 
-static size_t num_dynamic_symbols(const ElfW(Word) *hash,
-                                  const uint32_t *gnu_hash)
+EARLY static size_t num_dynamic_symbols(const ElfW(Word) *hash,
+                                        const uint32_t *gnu_hash)
 {
     uint32_t       num_buckets, first, last = 0, i;
     const uint32_t *buckets, *chain;
@@ -132,7 +137,7 @@ static size_t num_dynamic_symbols(const ElfW(Word) *hash,
 }
 
 /* Whether a string begins with a prefix. */
-static bool begins_with(const char *string, const char *prefix)
+EARLY static bool begins_with(const char *string, const char *prefix)
 {
     while ((*prefix != '\0') && (*string == *prefix)) {
         ++string;
@@ -141,7 +146,7 @@ static bool begins_with(const char *string, const char *prefix)
     return *prefix == '\0';
 }
 
-static const char *base_name(const char *path)
+EARLY static const char *base_name(const char *path)
 {
     const char *base = path;
 
@@ -154,8 +159,8 @@ static const char *base_name(const char *path)
 }
 
 /* Tables of a loaded object; glibc has made most of these pointers absolute. */
-static const void *dynamic_pointer(const struct link_map *object,
-                                   const ElfW(Dyn) *entry)
+EARLY static const void *dynamic_pointer(const struct link_map *object,
+                                         const ElfW(Dyn) *entry)
 {
     ElfW(Addr) value = entry->d_un.d_ptr;
 
@@ -163,7 +168,8 @@ static const void *dynamic_pointer(const struct link_map *object,
                                                    value);
 }
 
-static void find_symbol(const struct link_map *object, libc_symbol_t *symbol)
+EARLY static void find_symbol(const struct link_map *object,
+                              libc_symbol_t *symbol)
 {
     const ElfW(Sym)  *symbols  = NULL;
     const char       *strings  = NULL;
@@ -208,7 +214,7 @@ static void find_symbol(const struct link_map *object, libc_symbol_t *symbol)
 }
 
 /* libc was there before any thread, so the list stands still up to it. */
-static void find_in_libc(libc_symbol_t *symbol)
+EARLY static void find_in_libc(libc_symbol_t *symbol)
 {
     const struct link_map *object;
     const char            *name;
@@ -227,7 +233,7 @@ static void find_in_libc(libc_symbol_t *symbol)
 
 /* Called by assembly before the first jump to libc's dlsym or dlvsym. */
 void cgs_door_find_libc(void);
-void cgs_door_find_libc(void)
+EARLY void cgs_door_find_libc(void)
 {
     static const char *const versions[] = {
 #if defined(__aarch64__)
@@ -326,10 +332,17 @@ static bool is_libcuda(const object_t *object)
     return begins_with(base_name(object->path), "libcuda.so");
 }
 
-static bool in_driver(const void *address)
+/* Under the lock, or once `found` was seen. */
+static bool in_segments(const void *address)
 {
     return ((uintptr_t)address >= driver.begin) &&
            ((uintptr_t)address < driver.end);
+}
+
+static bool in_driver(const void *address)
+{
+    return atomic_load_explicit(&driver.found, memory_order_acquire) &&
+           in_segments(address);
 }
 
 /* Two names may share one function; the one that says more about it wins. */
@@ -382,7 +395,7 @@ static void learn(const object_t *object, void *handle,
     driver.begin  = object->begin;
     driver.end    = object->end;
     for (i = 0; i < CGS_NUM_ENTRIES; ++i) {
-        if ((address[i] == NULL) || !in_driver(address[i])) {
+        if ((address[i] == NULL) || !in_segments(address[i])) {
             __atomic_store_n(&cgs_real[i], (void *)cgs_missing,
                              __ATOMIC_RELAXED);
             continue;

@@ -17,21 +17,30 @@
 #define NUM_ATTRIBUTES 16
 
 typedef struct {
-    CUfunction     handle;
-    uint64_t       generation; /* records of another one mean nothing */
-    cgs_layout_t   *layout;    /* NULL: not asked yet */
-    bool           recorded;
-    CUfunction     twin;       /* another handle of the same kernel, or NULL */
-    uint32_t       attributes_set; /* bit by attribute */
-    int            value[NUM_ATTRIBUTES];
-    CUdevice       device[NUM_ATTRIBUTES];
-    UT_hash_handle hh;
+    CUfunction         handle;
+    uint64_t           generation; /* records of another one mean nothing */
+    const cgs_layout_t *layout;    /* NULL: not asked yet */
+    bool               recorded;
+    CUfunction         twin;       /* another handle of the same kernel, or
+                                      NULL */
+    uint32_t           attributes_set; /* bit by attribute */
+    int                value[NUM_ATTRIBUTES];
+    CUdevice           device[NUM_ATTRIBUTES];
+    UT_hash_handle     hh;
 } function_t;
 
+/* Kernels share layouts, and few are different: each is kept for good, so that
+ * a thread may look at one while another thread unloads the module. */
+typedef struct {
+    cgs_layout_t   *layout;
+    UT_hash_handle hh;
+} known_layout_t;
+
 static struct {
-    cgs_lock_t lock;
-    function_t *all; /* uthash by handle */
-    uint64_t   generation;
+    cgs_lock_t     lock;
+    function_t     *all;     /* uthash by handle */
+    known_layout_t *layouts; /* uthash by the layout's bytes */
+    uint64_t       generation;
 } functions;
 
 /* Under the lock. A record of an earlier generation is made blank. */
@@ -41,7 +50,6 @@ static function_t *find(CUfunction handle)
 
     HASH_FIND_PTR(functions.all, &handle, function);
     if ((function != NULL) && (function->generation != functions.generation)) {
-        free(function->layout);
         function->layout         = NULL;
         function->recorded       = false;
         function->twin           = NULL;
@@ -140,11 +148,38 @@ err_memory:
     return NULL;
 }
 
+/* Under the lock. The layout that is kept of all that are equal to this one,
+ * which is given up if it is not the first; NULL if memory ran out. */
+static const cgs_layout_t *keep_layout(cgs_layout_t *layout)
+{
+    size_t         bytes = sizeof(*layout) +
+                           layout->num * sizeof(layout->param[0]);
+    known_layout_t *known;
+
+    HASH_FIND(hh, functions.layouts, layout, bytes, known);
+    if (known != NULL) {
+        free(layout);
+        return known->layout;
+    }
+    known = calloc(1, sizeof(*known));
+    if (known != NULL) {
+        known->layout = layout;
+        HASH_ADD_KEYPTR(hh, functions.layouts, layout, bytes, known);
+        if (known->hh.tbl != NULL) {
+            return layout;
+        }
+    }
+    free(known);
+    free(layout);
+    return NULL;
+}
+
 const cgs_layout_t *cgs_function_layout(CUfunction handle,
                                         const char **reason)
 {
-    cgs_layout_t *layout = NULL;
-    function_t   *function;
+    const cgs_layout_t *layout = NULL;
+    cgs_layout_t       *answer;
+    function_t         *function;
 
     cgs_lock(&functions.lock);
     function = find(handle);
@@ -156,22 +191,19 @@ const cgs_layout_t *cgs_function_layout(CUfunction handle,
         return layout;
     }
 
-    layout = ask_layout(handle, reason);
-    if (layout == NULL) {
+    answer = ask_layout(handle, reason);
+    if (answer == NULL) {
         return NULL;
     }
 
     cgs_lock(&functions.lock);
-    function = find_or_add(handle);
-    if (function == NULL) {
-        free(layout);
-        layout  = NULL;
-        *reason = "out of host memory";
-    } else if (function->layout == NULL) {
+    layout   = keep_layout(answer);
+    function = layout != NULL ? find_or_add(handle) : NULL;
+    if (function != NULL) {
         function->layout = layout;
     } else {
-        free(layout); /* another thread was first */
-        layout = function->layout;
+        layout  = NULL;
+        *reason = "out of host memory";
     }
     cgs_unlock(&functions.lock);
     return layout;

@@ -16,7 +16,7 @@
  * @param function A CUfunction or a CUkernel.
  * @param reason   Set to why there is no answer.
  *
- * @return Layout that lives until the kernel's module is unloaded, or NULL.
+ * @return Layout, which is there for good, or NULL.
  */
 const cgs_layout_t *cgs_function_layout(CUfunction function,
                                         const char **reason);

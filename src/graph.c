@@ -172,9 +172,11 @@ static cgs_graph_status_t add_nodes(cgs_segment_t *segment)
     fix_records(segment);
     for (i = 0; (i < segment->num_ops) && (result.result == CUDA_SUCCESS);
          ++i) {
-        result = segment->ops[i].kind == CGS_OP_WAIT ?
-                 add_wait(segment, i, builder) :
-                 add_node(segment, i, builder);
+        if (segment->ops[i].kind == CGS_OP_WAIT) {
+            result = add_wait(segment, i, builder);
+        } else if (segment->ops[i].kind != CGS_OP_FREE) {
+            result = add_node(segment, i, builder);
+        }
     }
     free(builder->record);
     free(builder);
@@ -358,6 +360,24 @@ static CUresult join_after(cgs_segment_t *segment)
            CGS_REAL(cuStreamSynchronize)(segment->streams[0]);
 }
 
+static CUresult call_frees(cgs_segment_t *segment)
+{
+    CUresult error = CUDA_SUCCESS;
+    CUresult result;
+    cgs_op_t *op;
+    uint32_t i;
+
+    for (i = 0; i < segment->num_ops; ++i) {
+        op = &segment->ops[i];
+        if (op->kind == CGS_OP_FREE) {
+            result = cgs_op_kinds[op->kind]->issue(
+                op, segment->streams[op->lane]);
+            error  = error == CUDA_SUCCESS ? result : error;
+        }
+    }
+    return error;
+}
+
 cgs_graph_status_t cgs_graph_launch(cgs_segment_t *segment, uint64_t *patched,
                                     CUresult *late)
 {
@@ -375,10 +395,16 @@ cgs_graph_status_t cgs_graph_launch(cgs_segment_t *segment, uint64_t *patched,
     if (error == CUDA_SUCCESS) {
         cgs_staging_issued(segment->staging, segment->streams, 1);
     }
-    if ((error != CUDA_SUCCESS) || (segment->num_streams == 1)) {
+    if (error != CUDA_SUCCESS) {
         return status("cuGraphLaunch", error);
     }
-    *late = join_after(segment);
+    if (segment->num_streams > 1) {
+        *late = join_after(segment);
+    }
+    if (segment->num_frees > 0) {
+        error = call_frees(segment);
+        *late = *late == CUDA_SUCCESS ? error : *late;
+    }
     return status(NULL, CUDA_SUCCESS);
 }
 

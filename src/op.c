@@ -15,6 +15,7 @@ const cgs_op_kind_t *const cgs_op_kinds[CGS_OP_NUM_KINDS] = {
     [CGS_OP_COPY]   = &cgs_op_copy,
     [CGS_OP_SET]    = &cgs_op_set,
     [CGS_OP_HOST]   = &cgs_op_host,
+    [CGS_OP_FREE]   = &cgs_op_free,
     [CGS_OP_RECORD] = &cgs_op_record,
     [CGS_OP_WAIT]   = &cgs_op_wait,
 };

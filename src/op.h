@@ -29,6 +29,7 @@ typedef enum {
     CGS_OP_COPY,
     CGS_OP_SET,
     CGS_OP_HOST,   /**< a function of the program's, called by the driver */
+    CGS_OP_FREE,   /**< stream-ordered; called after the graph */
     CGS_OP_RECORD, /**< of an event */
     CGS_OP_WAIT,   /**< for an event that the same segment records */
     CGS_OP_NUM_KINDS
@@ -105,6 +106,7 @@ typedef struct {
     CUstream         stream;
     CUdevice         device;   /**< of the current context, for admit */
     bool             refused;  /**< can be no op, whatever it holds */
+    bool             admitted; /**< admit said yes */
     const char       *reason;  /**< set with refused, and by admit */
     CUresult         result;   /**< of a swallowed call */
     union {
@@ -128,6 +130,10 @@ typedef struct {
             CUhostFn function;
             void     *data;
         } host;
+        struct {
+            CUdeviceptr address;
+            size_t      bytes; /**< of its allocation, set by admit */
+        } free;
         struct {
             CUevent  event;
             uint64_t generation; /**< of events, set by admit */
@@ -167,6 +173,10 @@ typedef struct {
             CUhostFn function;
             void     *data;
         } host;
+        struct {
+            CUdeviceptr address;
+            size_t      bytes; /**< of its allocation */
+        } free;
         struct {
             CUevent  event;
             uint64_t generation; /**< of events, when it was last seen alive */
@@ -221,8 +231,7 @@ typedef struct {
     CUresult (*issue)(const cgs_op_t *op, CUstream stream);
 
     /** Parameters of the op's node in a context. `params` is zeroed before
-     *  and points into the op after. NULL where the op is no node but an
-     *  edge. */
+     *  and points into the op after. NULL where the op is no node. */
     void (*describe)(const cgs_op_t *op, CUcontext ctx,
                      CUgraphNodeParams *params);
 
@@ -240,6 +249,7 @@ extern const cgs_op_kind_t cgs_op_kernel;
 extern const cgs_op_kind_t cgs_op_copy;
 extern const cgs_op_kind_t cgs_op_set;
 extern const cgs_op_kind_t cgs_op_host;
+extern const cgs_op_kind_t cgs_op_free;
 extern const cgs_op_kind_t cgs_op_record;
 extern const cgs_op_kind_t cgs_op_wait;
 
@@ -270,6 +280,7 @@ void cgs_call_set(cgs_call_t *call, CUdeviceptr dst, size_t pitch,
                   unsigned value, unsigned element_size, size_t width,
                   size_t height, bool is_2d, bool is_sync);
 void cgs_call_host(cgs_call_t *call, CUhostFn function, void *data);
+void cgs_call_free(cgs_call_t *call, CUdeviceptr address);
 void cgs_call_event(cgs_call_t *call, cgs_op_kind_id_t kind, CUevent event,
                     unsigned flags);
 /** @} */

@@ -33,8 +33,10 @@ static void range_push(const char *domain, const char *text)
     region = cgs_flow_own_region();
     if (region != NULL) {
         /* Ranges of a thread that has joined are its own affair. */
-        region->depth += !cgs_self.joined &&  (region->range_id == 0) &&
-                         same_domain(region->domain, domain);
+        if (!cgs_self.joined && (region->range_id == 0) &&
+            same_domain(region->domain, domain)) {
+            ++region->depth;
+        }
         return;
     }
     region = cgs_region_of_range(domain, text, false);

@@ -98,6 +98,7 @@ int cgs_recording_append(cgs_recording_t *recording, const cgs_call_t *call)
         return -ENOMEM;
     }
     segment->has_events |= op->kind == CGS_OP_RECORD;
+    segment->num_frees  += op->kind == CGS_OP_FREE;
     ++segment->num_ops;
     return 0;
 }
@@ -108,7 +109,9 @@ static void drop_lanes(cgs_segment_t *segment)
 {
     uint32_t i, num = 0;
 
+    segment->num_frees = 0;
     for (i = 0; i < segment->num_ops; ++i) {
+        segment->num_frees += segment->ops[i].kind == CGS_OP_FREE;
         num = segment->ops[i].lane >= num ? segment->ops[i].lane + 1u : num;
     }
     segment->num_streams = num;

@@ -39,6 +39,7 @@ typedef struct {
     uint32_t    *dirty;    /**< ops that differ from their nodes */
     uint32_t    num_dirty;
     bool        has_events; /**< some op records one */
+    uint32_t    num_frees;  /**< ops that are called after the graph */
     uint32_t    failures;  /**< builds and launches that failed */
 } cgs_segment_t;
 

@@ -37,16 +37,23 @@ static const char *region_state(const cgs_region_t *region)
            stats->builds == 0 ? "recorded" : "plain";
 }
 
-static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out)
+/* The region as the report shows it. Its counters are copied to `stats`, which
+ * the report refers to, and its calls are added to `counts`. */
+static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out,
+                            cgs_region_stats_t *stats, uint64_t *counts)
 {
-    const cgs_region_stats_t *stats = &region->stats;
+    int kind;
 
     /* At exit a thread may hold the lock for ever: count without it then,
      * and look at nothing that it may be changing. */
     bool locked = cgs_lock_for(&region->lock, LOCK_WAIT_MS);
 
-    if (locked && !stats->destroyed) {
+    if (locked && !region->stats.destroyed) {
         cgs_region_measure(region);
+    }
+    *stats = region->stats;
+    for (kind = 0; kind < CGS_OP_NUM_KINDS; ++kind) {
+        counts[kind] += region->counts[kind];
     }
     *out = (cgs_region_report_t){
         .name             = region->name,
@@ -77,17 +84,6 @@ static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out)
     }
 }
 
-static uint64_t count_calls(cgs_op_kind_id_t kind)
-{
-    uint64_t     count = atomic_load(&cgs_flow_counts.calls[kind]);
-    cgs_region_t *region;
-
-    for (region = cgs_region_first(); region != NULL; region = region->next) {
-        count += region->counts[kind];
-    }
-    return count;
-}
-
 void cgs_summary_write(void)
 {
     static const char *const modes[] = {
@@ -104,9 +100,11 @@ void cgs_summary_write(void)
         .mode    = modes[config->mode],
         .note    = cgs_life_note(),
     };
+    cgs_region_stats_t  *stats   = NULL;
+    uint64_t            counts[CGS_OP_NUM_KINDS];
     cgs_region_t        *region;
     size_t              num = 0;
-    int                 status;
+    int                 kind, status;
 
     if (config->report == NULL) {
         return;
@@ -115,24 +113,31 @@ void cgs_summary_write(void)
         ++num;
     }
     regions = calloc(num + 1, sizeof(*regions));
-    if (regions == NULL) {
-        return;
+    stats   = calloc(num + 1, sizeof(*stats));
+    if ((regions == NULL) || (stats == NULL)) {
+        goto out;
+    }
+    for (kind = 0; kind < CGS_OP_NUM_KINDS; ++kind) {
+        counts[kind] = atomic_load(&cgs_flow_counts.calls[kind]);
     }
     /* The list grows at its head, and was made in order of appearance. */
     report.num_regions = num;
     for (region = cgs_region_first(); (region != NULL) && (num > 0);
          region = region->next) {
-        snapshot_region(region, &regions[--num]);
+        --num;
+        snapshot_region(region, &regions[num], &stats[num], counts);
     }
     CGS_REAL(cuDriverGetVersion)(&report.driver_version);
-    report.launches = count_calls(CGS_OP_KERNEL);
-    report.copies   = count_calls(CGS_OP_COPY);
-    report.sets     = count_calls(CGS_OP_SET);
+    report.launches = counts[CGS_OP_KERNEL];
+    report.copies   = counts[CGS_OP_COPY];
+    report.sets     = counts[CGS_OP_SET];
     report.regions  = regions;
     status = cgs_report_write(&report, config->report);
     if (status != 0) {
         cgs_log_complain("CGSHIM_REPORT=%s: cannot be written (%s); there is "
                          "no report", config->report, strerror(-status));
     }
+out:
+    free(stats);
     free(regions);
 }

@@ -278,6 +278,35 @@ DEFINE_WORK_TWINS(cuLaunchHostFunc, (stream, function, data),
                   cgs_call_host(&call, function, data),
                   CUstream stream, CUhostFn function, void *data)
 
+/* Stream-ordered frees. Outside of regions too they end what addresses mean. */
+
+#define DEFINE_FREE(_name, _stream) \
+    EXPORT CUresult _name(CUdeviceptr address, CUstream stream) \
+    { \
+        cgs_call_t    call; \
+        cgs_verdict_t verdict; \
+        CUresult      result; \
+        \
+        if (!unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) { \
+            cgs_memory_changed(); \
+            return CGS_REAL(_name)(address, stream); \
+        } \
+        begin_call(&call, _stream); \
+        cgs_call_free(&call, address); \
+        verdict = cgs_flow_before(&call); \
+        if (verdict == CGS_VERDICT_SWALLOWED) { \
+            return call.result; \
+        } \
+        cgs_memory_changed(); \
+        ++cgs_self.guard; \
+        result = CGS_REAL(_name)(address, stream); \
+        --cgs_self.guard; \
+        return cgs_flow_after(&call, verdict, result); \
+    }
+
+DEFINE_FREE(cuMemFreeAsync, legacy_stream(stream))
+DEFINE_FREE(cuMemFreeAsync_ptsz, per_thread_stream(stream))
+
 /* Events */
 
 DEFINE_WORK_TWINS(cuEventRecord, (event, stream),
