@@ -11,8 +11,7 @@
  */
 #include "cursor.h"
 
-#include <time.h>
-
+#include "builder.h"
 #include "flow.h"
 #include "graph.h"
 #include "life.h"
@@ -21,10 +20,6 @@
 #include "staging.h"
 #include "timer.h"
 
-/* A graph of one node is no gain over the call itself. */
-#define MIN_OPS_FOR_GRAPH 2
-/* Builds or launches of one segment that may fail before it stays plain. */
-#define MAX_FAILURES 3
 /* Recordings without a full replay after which recording has to wait. */
 #define MAX_WASTED 3
 /* The longest wait is 2 to the power of this, in runs. */
@@ -565,76 +560,6 @@ void cgs_cursor_flush(cgs_region_t *region, const char *reason)
     cgs_region_fallback(region, reason);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-static size_t free_device_memory(void)
-{
-    size_t bytes = 0, total;
-
-    if (CGS_REAL(cuMemGetInfo_v2)(&bytes, &total) != CUDA_SUCCESS) {
-        return 0;
-    }
-    return bytes;
-}
-
-static bool needs_build(const cgs_segment_t *segment)
-{
-    return (segment->exec == NULL) && (segment->failures < MAX_FAILURES) &&
-           (segment->num_ops >= MIN_OPS_FOR_GRAPH);
-}
-
-static void build_segment(cgs_region_t *region, cgs_segment_t *segment)
-{
-    uint64_t           begin  = now_ns();
-    size_t             before = free_device_memory();
-    size_t             after;
-    cgs_graph_status_t status = cgs_graph_build(segment);
-
-    if (status.result != CUDA_SUCCESS) {
-        ++segment->failures;
-        cgs_region_fallback(region, cgs_reason_driver(status.function,
-                                                      status.result));
-        cgs_log(CGS_LOG_WARN, "region %s: no graph: %s", region->name,
-                cgs_reason_driver(status.function, status.result));
-        return;
-    }
-    after = free_device_memory();
-    ++region->stats.builds;
-    region->stats.build_ns += now_ns() - begin;
-    segment->device_bytes   = before > after ? before - after : 0;
-    cgs_log(CGS_LOG_INFO, "region %s: graph of %u nodes built in %.3f ms, "
-            "%zu bytes of device memory", region->name, segment->num_ops,
-            (double)(now_ns() - begin) * 1e-6, segment->device_bytes);
-}
-
-/*
- * A region's first recording is built when the region is entered again: a
- * range whose name never comes back then costs no graph. Memory of a copy or a
- * set may have been freed by then; such segments are tried again at the end
- * of that run. Later recordings are built at the end of their own run.
- */
-static void build(cgs_region_t *region)
-{
-    cgs_recording_t *current = recording(region);
-    uint32_t        i;
-
-    if (cgs_config_get()->mode != CGS_MODE_ON) {
-        return;
-    }
-    for (i = 0; i < current->num_segments; ++i) {
-        if (needs_build(&current->segments[i]) &&
-            cgs_recording_refresh(&current->segments[i])) {
-            build_segment(region, &current->segments[i]);
-        }
-    }
-}
-
 /* A run that stopped inside a segment: it was recorded longer than it is. */
 static void finish_replay(cgs_region_t *region)
 {
@@ -689,7 +614,7 @@ void cgs_cursor_finish(cgs_region_t *region)
     }
     if ((region->stats.runs > 1) && (cursor->mode != CGS_RUN_PLAIN) &&
         !cgs_flow_is_capturing()) {
-        build(region);
+        cgs_builder_run(region);
     }
     cursor->mode = CGS_RUN_PLAIN;
 }
@@ -717,7 +642,7 @@ void cgs_cursor_start(cgs_region_t *region)
         cgs_region_fallback(region, "a stream capture of the program's own");
     } else if (recording(region)->num_segments > 0) {
         cgs_phases_advance(&region->phases);
-        build(region);
+        cgs_builder_run(region);
         cursor->mode = CGS_RUN_REPLAY;
         enter_segment(region);
     } else if (cursor->may_record) {
