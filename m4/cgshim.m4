@@ -62,3 +62,46 @@ PKG_CHECK_MODULES([CHECK], [check >= 0.12], [have_check=yes],
 AM_CONDITIONAL([HAVE_CHECK], [test "$have_check" = yes])
 WARNING_CFLAGS="-Wall -Wextra"
 ])
+
+# CGSHIM_SANITIZER
+# ----------------
+# --enable-sanitizer=LIST instruments the library and all that the tests build.
+# Sets SANITIZER (the list; empty without one) and SANITIZER_CFLAGS.
+AC_DEFUN([CGSHIM_SANITIZER], [
+AC_ARG_ENABLE([sanitizer],
+    [AS_HELP_STRING([--enable-sanitizer=LIST],
+        [instrument the library and the tests: address,undefined or thread])],
+    [SANITIZER=$enableval], [SANITIZER=])
+AS_CASE([$SANITIZER],
+    [no], [SANITIZER=],
+    [yes], [SANITIZER=address,undefined])
+SANITIZER_CFLAGS=
+AS_IF([test -n "$SANITIZER"], [
+    SANITIZER_CFLAGS="-fsanitize=$SANITIZER -fno-sanitize-recover=all"
+    SANITIZER_CFLAGS="$SANITIZER_CFLAGS -fno-omit-frame-pointer"
+    cgshim_save_CFLAGS=$CFLAGS
+    CFLAGS="$CFLAGS $SANITIZER_CFLAGS"
+    AC_MSG_CHECKING([whether programs run with -fsanitize=$SANITIZER])
+    AC_RUN_IFELSE([AC_LANG_PROGRAM([], [])], [cgshim_runs=yes],
+        [cgshim_runs=no], [cgshim_runs=unknown])
+    AC_MSG_RESULT([$cgshim_runs])
+    AS_IF([test $cgshim_runs = no],
+        [AC_MSG_ERROR([no program that $CC builds with -fsanitize=$SANITIZER
+runs here. With thread, addresses may have to be the same in each run: put
+setarch -R before ./configure and before make check])])
+    # gcc's runtime is a library, and shared libraries are linked to it.
+    CFLAGS="$CFLAGS -shared -fPIC -Wl,-z,defs"
+    AC_MSG_CHECKING([whether libraries link with -fsanitize=$SANITIZER])
+    AC_LINK_IFELSE([AC_LANG_SOURCE([[
+int get(int *p);
+int get(int *p) { return *p; }
+]])], [cgshim_links=yes], [cgshim_links=no])
+    AC_MSG_RESULT([$cgshim_links])
+    AS_IF([test $cgshim_links = no],
+        [AC_MSG_ERROR([$CC cannot link a library with -fsanitize=$SANITIZER and
+-z defs: use gcc])])
+    CFLAGS=$cgshim_save_CFLAGS
+])
+AC_SUBST([SANITIZER])
+AC_SUBST([SANITIZER_CFLAGS])
+])

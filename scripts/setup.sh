@@ -24,9 +24,19 @@ setup_missing()
         libtool:libtoolize pkg-config:pkg-config; do
         command -v "${pair#*:}" > /dev/null 2>&1 || echo "${pair%:*}"
     done
-    pkg-config --exists check 2> /dev/null || echo check
+    pkg-config --exists 'check >= 0.12' 2> /dev/null || echo check
     echo '#include <uthash.h>' | cc -E - > /dev/null 2>&1 || echo uthash-dev
     [ -e /usr/include/stdio.h ] || echo libc6-dev
+}
+
+# setup_apt PACKAGE...: waits for another apt that is at work, as on a machine
+# that has just been started.
+setup_apt()
+{
+    # shellcheck disable=SC2086
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+        --no-install-recommends -o DPkg::Lock::Timeout=300 \
+        -o Acquire::Retries=3 "$@"
 }
 
 # Installs what is missing where that can be done; configure has the last word
@@ -49,11 +59,14 @@ setup_packages()
         echo "no apt-get here: going on without"
         return 0
     fi
-    $as_root apt-get update -qq || echo "apt-get update failed: going on"
+    # shellcheck disable=SC2086
+    $as_root apt-get update -qq -o Acquire::Retries=3 ||
+        echo "apt-get update failed: going on"
+    # shellcheck disable=SC2086
+    setup_apt $missing && return 0
     # One by one: a package that cannot be had must not cost the others.
     for package in $missing; do
-        $as_root env DEBIAN_FRONTEND=noninteractive \
-            apt-get install -y -qq --no-install-recommends "$package" ||
+        setup_apt "$package" ||
             echo "could not install $package: going on without"
     done
 }
@@ -70,21 +83,32 @@ setup_newer()
     [ -n "$(find "$1" -newer "$2")" ]
 }
 
+# Whether build/ is not configured, or not as it would be now.
+setup_unconfigured()
+{
+    [ ! -e "$build/Makefile" ] || [ ! -e "$build/config.status" ] ||
+        setup_newer "$root/configure" "$build/config.status" ||
+        [ "${CONFIGURE_ARGS:-}" != \
+            "$(cat "$build/configure-args" 2> /dev/null)" ]
+}
+
 # setup_build TARGET...
 setup_build()
 {
-    if [ ! -x "$root/configure" ] ||
+    if [ ! -x "$root/configure" ] || [ ! -e "$root/Makefile.in" ] ||
         setup_newer "$root/configure.ac" "$root/configure"; then
         setup_say "autoreconf"
         (cd "$root" && autoreconf -i) || setup_fail "autoreconf failed"
     fi
     mkdir -p "$build" || setup_fail "cannot make $build"
-    if [ ! -e "$build/Makefile" ] ||
-        setup_newer "$root/configure" "$build/config.status"; then
+    if setup_unconfigured; then
         setup_say "configure"
         # shellcheck disable=SC2086
         (cd "$build" && "$root/configure" ${CONFIGURE_ARGS:-}) ||
             setup_fail "configure failed"
+        # Objects do not depend on how they were configured.
+        make -s -C "$build" clean || setup_fail "make clean failed"
+        echo "${CONFIGURE_ARGS:-}" > "$build/configure-args"
     fi
     setup_say "make"
     make -C "$build" -j "$(setup_jobs)" "$@" || setup_fail "make failed"

@@ -189,6 +189,47 @@ static void note_divergence(cgs_region_t *region, const cgs_call_t *call)
     }
 }
 
+/* The report names the first such call; the log each one. */
+static void log_divergence(cgs_region_t *region, const cgs_call_t *call)
+{
+    const cgs_op_t *op = NULL;
+
+    if (!cgs_log_enabled(CGS_LOG_DEBUG)) {
+        return;
+    }
+    if (region->cursor.segment < recording(region)->num_segments) {
+        op = &current_segment(region)->ops[region->cursor.op];
+    }
+    cgs_log_line(CGS_LOG_DEBUG, "region %s: run %llu, call %llu: recorded %s "
+                 "on stream %p, called %s on stream %p%s", region->name,
+                 (unsigned long long)region->stats.runs,
+                 (unsigned long long)region->cursor.calls,
+                 op != NULL ? cgs_op_name(op) : "nothing",
+                 op != NULL ?
+                 (void *)current_segment(region)->streams[op->lane] : NULL,
+                 cgs_op_call_name(call), (void *)call->stream,
+                 cgs_self.joined ? " by another thread" : "");
+}
+
+/* Programs that take events from a pool record one event at places that change
+ * from run to run; then no record may go without its node. */
+static void learn_events(cgs_region_t *region, const cgs_call_t *call)
+{
+    cgs_segment_t *segment;
+    cgs_op_t      *op;
+
+    if ((call->kind != CGS_OP_RECORD) ||
+        (region->cursor.segment == recording(region)->num_segments)) {
+        return;
+    }
+    segment = current_segment(region);
+    op      = &segment->ops[region->cursor.op];
+    if ((op->kind == CGS_OP_RECORD) && op->event.is_fixed) {
+        region->events_vary  = true;
+        segment->all_records = true;
+    }
+}
+
 /* Cut the recording before the cursor and record from here on. */
 static void begin_recording_here(cgs_region_t *region)
 {
@@ -418,6 +459,14 @@ cgs_verdict_t cgs_cursor_before(cgs_region_t *region, cgs_call_t *call,
     return CGS_VERDICT_WATCH;
 }
 
+static void add_lane(cgs_recording_t *recording, CUstream stream)
+{
+    cgs_stream_attrs_t attrs;
+
+    cgs_stream_ask(stream, &attrs);
+    cgs_recording_add_lane(recording, stream, &attrs);
+}
+
 /* Have the last segment take the call: it is open, of the same context, and
  * has the call's stream or room for it. Else a new one begins. */
 static int continue_segment(cgs_region_t *region, const cgs_call_t *call,
@@ -435,7 +484,7 @@ static int continue_segment(cgs_region_t *region, const cgs_call_t *call,
                 return 0;
             }
             if (has_room_for(region, last, call->stream)) {
-                cgs_recording_add_lane(to, call->stream);
+                add_lane(to, call->stream);
                 return 0;
             }
         }
@@ -443,7 +492,8 @@ static int continue_segment(cgs_region_t *region, const cgs_call_t *call,
     region->cursor.op = 0;
     status = cgs_recording_open_segment(to, ctx, call->device);
     if (status == 0) {
-        cgs_recording_add_lane(to, call->stream);
+        add_lane(to, call->stream);
+        last_segment(region)->all_records = region->events_vary;
     }
     return status;
 }
@@ -492,6 +542,8 @@ void cgs_cursor_after(cgs_region_t *region, cgs_call_t *call, CUcontext ctx,
     }
     if (cursor->mode == CGS_RUN_REPLAY) {
         note_divergence(region, call);
+        log_divergence(region, call);
+        learn_events(region, call);
         cursor->diverged = true;
         if (!cursor->may_record ||
             (region->rule->on_change == CGS_ON_CHANGE_EAGER)) {

@@ -98,7 +98,10 @@ static void fix_records(cgs_segment_t *segment)
     cgs_op_t *op, *later;
     uint32_t i;
 
-    for (i = 0; segment->has_events && (i < segment->num_ops); ++i) {
+    if (!segment->has_events || segment->all_records) {
+        return;
+    }
+    for (i = 0; i < segment->num_ops; ++i) {
         op = &segment->ops[i];
         if (op->kind != CGS_OP_RECORD) {
             continue;
@@ -141,7 +144,11 @@ static cgs_graph_status_t add_node(cgs_segment_t *segment, uint32_t index,
         return status("cuGraphAddNode", result);
     }
     if (kind->decorate != NULL) {
-        result = kind->decorate(op, op->node);
+        /* What the launch says itself comes after what its stream says. */
+        result = cgs_stream_decorate(&segment->attrs[op->lane], op->node);
+        if (result == CUDA_SUCCESS) {
+            result = kind->decorate(op, op->node);
+        }
         if (result != CUDA_SUCCESS) {
             return status("cuGraphKernelNodeSetAttribute", result);
         }

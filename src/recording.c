@@ -50,11 +50,13 @@ uint32_t cgs_recording_find_lane(const cgs_segment_t *segment, CUstream stream)
     return lane;
 }
 
-void cgs_recording_add_lane(cgs_recording_t *recording, CUstream stream)
+void cgs_recording_add_lane(cgs_recording_t *recording, CUstream stream,
+                            const cgs_stream_attrs_t *attrs)
 {
     cgs_segment_t *segment = &recording->segments[recording->num_segments - 1];
 
-    segment->streams[segment->num_streams++] = stream;
+    segment->streams[segment->num_streams] = stream;
+    segment->attrs[segment->num_streams++] = *attrs;
 }
 
 uint32_t cgs_recording_find_event(const cgs_segment_t *segment, uint32_t end,
@@ -149,7 +151,11 @@ int cgs_recording_copy(const cgs_recording_t *from, cgs_recording_t *to)
         status  = cgs_recording_open_segment(to, segment->ctx,
                                              segment->device);
         for (i = 0; (i < segment->num_streams) && (status == 0); ++i) {
-            cgs_recording_add_lane(to, segment->streams[i]);
+            cgs_recording_add_lane(to, segment->streams[i],
+                                   &segment->attrs[i]);
+        }
+        if (status == 0) {
+            to->segments[s].all_records = segment->all_records;
         }
         for (i = 0; (i < segment->num_ops) && (status == 0); ++i) {
             op          = &segment->ops[i];

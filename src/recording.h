@@ -12,6 +12,7 @@
 
 #include "arena.h"
 #include "op.h"
+#include "stream.h"
 
 /** Streams that one segment may have. */
 #define CGS_MAX_LANES 8
@@ -24,6 +25,7 @@ typedef struct {
                              the graph is launched on the first. Normalised,
                              never NULL; alive only once a call of this run
                              was made on it */
+    cgs_stream_attrs_t attrs[CGS_MAX_LANES]; /**< of the streams */
     uint32_t    num_streams;
     CUcontext   ctx;
     CUdevice    device; /**< of the context */
@@ -39,6 +41,7 @@ typedef struct {
     uint32_t    *dirty;    /**< ops that differ from their nodes */
     uint32_t    num_dirty;
     bool        has_events; /**< some op records one */
+    bool        all_records; /**< each record of an event has a node */
     uint32_t    num_frees;  /**< ops that are called after the graph */
     uint32_t    failures;  /**< builds and launches that failed */
 } cgs_segment_t;
@@ -63,7 +66,8 @@ uint32_t cgs_recording_find_lane(const cgs_segment_t *segment,
                                  CUstream stream);
 
 /** Give the last segment one more stream; it has room. */
-void cgs_recording_add_lane(cgs_recording_t *recording, CUstream stream);
+void cgs_recording_add_lane(cgs_recording_t *recording, CUstream stream,
+                            const cgs_stream_attrs_t *attrs);
 
 /** How many ops before op `end` of a segment an event was last recorded in it,
  *  or 0 if it was not. */

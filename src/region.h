@@ -90,6 +90,8 @@ typedef struct cgs_region {
     cgs_lock_t         lock;
     cgs_cursor_t       cursor;
     cgs_phases_t       phases;     /**< the recording, or several in turn */
+    bool               events_vary; /**< which records are of one event is
+                                         not the same in all runs */
     bool               recapture;  /**< record anew at the next run */
     uint32_t           wasted;     /**< recordings since the last full replay */
     uint64_t           record_run; /**< no recording before this run */

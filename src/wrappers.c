@@ -18,6 +18,7 @@
 #include "life.h"
 #include "op.h"
 #include "region.h"
+#include "stream.h"
 #include "thread.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -473,6 +474,29 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value,
     }
     return result;
 }
+
+/* Attributes of streams that nodes hold too. */
+
+#define DEFINE_STREAM_SET_ATTRIBUTE(_name, _get) \
+    EXPORT CUresult _name(CUstream stream, CUstreamAttrID id, \
+                          const CUstreamAttrValue *value) \
+    { \
+        CUstreamAttrValue old; \
+        size_t            size = cgs_stream_attr_size(id); \
+        \
+        memset(&old, 0, sizeof(old)); \
+        if (!cgs_life_is_off() && (value != NULL) && \
+            ((CGS_REAL(_get)(stream, id, &old) != CUDA_SUCCESS) || \
+             memcmp(&old, value, size))) { \
+            cgs_barrier(CGS_INDEX_##_name, \
+                        size > 0 ? CGS_KIND_DROP : CGS_KIND_BARRIER); \
+        } \
+        return CGS_REAL(_name)(stream, id, value); \
+    }
+
+DEFINE_STREAM_SET_ATTRIBUTE(cuStreamSetAttribute, cuStreamGetAttribute)
+DEFINE_STREAM_SET_ATTRIBUTE(cuStreamSetAttribute_ptsz,
+                            cuStreamGetAttribute_ptsz)
 
 /* Captures of the program's own: everything passes while one is open. */
 

@@ -478,7 +478,8 @@ static void chain_size(chain_case_t *c, const chain_options_t *options)
 {
     int iterations = 4096 / c->length;
 
-    iterations    = (iterations < 8) ? 8 : iterations;
+    /* so many that the first, which the device waits for, counts little */
+    iterations    = (iterations < 32) ? 32 : iterations;
     c->iterations = (options->iterations > 0) ? options->iterations :
                     iterations;
     c->rounds     = (options->rounds > 0) ? options->rounds :

@@ -522,6 +522,46 @@ START_TEST(another_stream_is_of_the_same_graph)
 }
 END_TEST
 
+static CUgraphNode first_node(const char *name)
+{
+    cgs_region_t *region = cgs_region_find(name);
+
+    return cgs_phases_current(&region->phases)->segments[0].ops[0].node;
+}
+
+START_TEST(what_a_stream_says_of_its_work_is_said_to_the_nodes)
+{
+    CUstreamAttrValue      set;
+    CUlaunchAttributeValue value;
+    CUstream               urgent;
+    unsigned               run;
+
+    memset(&set, 0, sizeof(set));
+    set.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
+    PRG_CHECK(cuStreamCreateWithPriority(&urgent, CU_STREAM_NON_BLOCKING,
+                                         -3));
+    for (run = 0; run < 6; ++run) {
+        if (run >= 3) { /* a new value once, then the same */
+            PRG_CHECK(cuStreamSetAttribute(
+                urgent, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, &set));
+        }
+        enter("r");
+        PRG_CHECK(step_on(urgent, 1));
+        PRG_CHECK(step_on(urgent, 2));
+        leave();
+    }
+    PRG_CHECK(cuStreamSynchronize(urgent));
+    PRG_CHECK(cuGraphKernelNodeGetAttribute(
+        first_node("r"), CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+    ck_assert_int_eq(value.priority, -3);
+    PRG_CHECK(cuGraphKernelNodeGetAttribute(
+        first_node("r"), CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, &value));
+    ck_assert_int_eq(value.memSyncDomain, CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE);
+    ck_assert_uint_eq(stats("r")->recordings, 2);
+    ck_assert_uint_eq(stats("r")->replayed_runs, 4);
+}
+END_TEST
+
 START_TEST(a_call_that_failed_is_told_and_not_recorded)
 {
     unsigned run;
@@ -1952,6 +1992,8 @@ static TCase *runs(void)
     tcase_add_loop_test(tests, a_context_made_current_inside_is_noticed, 0,
                         NUM_WAYS);
     tcase_add_test(tests, another_stream_is_of_the_same_graph);
+    tcase_add_test(tests,
+                   what_a_stream_says_of_its_work_is_said_to_the_nodes);
     tcase_add_test(tests, a_call_that_failed_is_told_and_not_recorded);
     tcase_add_test(tests, a_call_that_fails_once_does_not_end_the_recording);
     return tests;
