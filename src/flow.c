@@ -293,6 +293,11 @@ cgs_verdict_t cgs_flow_before(cgs_call_t *call)
 
     ++self->guard;
     learn_context();
+    if (__builtin_expect(!self->ctx_known, 0)) {
+        /* Nobody could issue it later: not in this context. */
+        call->refused = true;
+        call->reason  = "the current context is not known";
+    }
     call->device = self->device;
     region       = lock_own_region();
     if (__builtin_expect(region == NULL, 0)) {

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "hazards.h"
 #include "kernels_ptx.h"
@@ -191,6 +192,7 @@ static void primary_context_reset(hzd_state_t *state)
         life_in_context();
     }
     PRG_CHECK(cuDevicePrimaryCtxReset(device));
+    free(state->pageable);
     hzd_open(state);
 }
 
