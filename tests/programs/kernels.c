@@ -71,6 +71,15 @@ KRN_KERNEL(k_hash, (uint32_t *, x), (uint32_t, n), (uint32_t, seed))
     }
 }
 
+/* As many pointers as a kernel of these has. */
+KRN_KERNEL(k_add4, (uint32_t *, out), (const uint32_t *, a),
+           (const uint32_t *, b), (const uint32_t *, c), (uint32_t, n))
+{
+    KRN_FOR(i, n) {
+        out[i] = out[i] * 3 + a[i] + 5 * b[i] + 11 * c[i];
+    }
+}
+
 /* One thread: the order of all launches on one word. */
 KRN_KERNEL(k_chain, (uint32_t *, word), (uint32_t, value))
 {
