@@ -9,7 +9,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define BLOCK_BYTES (64 * 1024)
+/* Blocks double from the first to the largest: most chunks are small. */
+#define FIRST_BYTES ((size_t)1024)
+#define MAX_BYTES   ((size_t)64 * 1024)
 #define ALIGNMENT   16
 
 struct cgs_arena_block {
@@ -29,8 +31,8 @@ void *cgs_arena_take(cgs_arena_t *arena, size_t bytes)
     }
     bytes = (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
     if ((block == NULL) || (block->size - block->used < bytes)) {
-        /* The first block is small: most regions are. */
-        size  = arena->blocks == NULL ? 4096 : BLOCK_BYTES;
+        size  = block == NULL ? FIRST_BYTES : 2 * block->size;
+        size  = size < MAX_BYTES ? size : MAX_BYTES;
         size  = bytes > size ? bytes : size;
         block = calloc(1, sizeof(*block) + size);
         if (block == NULL) {

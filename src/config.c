@@ -50,6 +50,13 @@ typedef struct {
     size_t            num_items;
 } cgs_config_build_t;
 
+/* Where a key has a meaning; of no concern to variables */
+typedef enum {
+    CGS_CONFIG_ANYWHERE,
+    CGS_CONFIG_IN_RULES,   /* not in CGSHIM_DEFAULTS */
+    CGS_CONFIG_IN_DEFAULTS /* nowhere else */
+} cgs_config_scope_t;
+
 /* One thing with a name and a value: a variable, or a key of a rule */
 typedef struct cgs_config_field {
     const char        *name;
@@ -57,7 +64,7 @@ typedef struct cgs_config_field {
     int               (*parse)(const struct cgs_config_field *field,
                                const char *value, void *base);
     size_t            offset;
-    bool              rule_only; /* has no meaning in CGSHIM_DEFAULTS */
+    cgs_config_scope_t scope;
     const char *const *words;    /* in the order of the enumeration */
     const char        *takes;    /* follows "takes" in a message */
 } cgs_config_field_t;
@@ -105,6 +112,13 @@ static const char *const cgs_config_streams_words[] = {
     NULL
 };
 
+static const char *const cgs_config_gate_words[] = {
+    [CGS_GATE_ON]     = "on",
+    [CGS_GATE_OFF]    = "off",
+    [CGS_GATE_RANDOM] = "random",
+    NULL
+};
+
 /* ---- Messages ---- */
 
 /* Say that an item, or the part of it in word, is not followed. What comes of
@@ -137,6 +151,12 @@ static void cgs_config_reject(const cgs_config_item_t *item,
                      takes != NULL ? takes : "", otherwise);
 }
 
+static bool cgs_config_in_scope(const cgs_config_field_t *field, bool rule)
+{
+    return field->scope != (rule ? CGS_CONFIG_IN_DEFAULTS :
+                                   CGS_CONFIG_IN_RULES);
+}
+
 /* The names in a table of fields, for the message about one not in it */
 static const char *cgs_config_names(const cgs_config_field_t *fields,
                                     bool rule, char *out, size_t size)
@@ -145,7 +165,7 @@ static const char *cgs_config_names(const cgs_config_field_t *fields,
 
     out[0] = '\0';
     for (; fields->name != NULL && length < size; ++fields) {
-        if (rule || !fields->rule_only) {
+        if (cgs_config_in_scope(fields, rule)) {
             length += (size_t)snprintf(out + length, size - length, "%s%s",
                                        length > 0 ? ", " : "", fields->name);
         }
@@ -189,6 +209,39 @@ static int cgs_config_parse_unsigned(const cgs_config_field_t *field,
     return 0;
 }
 
+static int cgs_config_parse_variants(const cgs_config_field_t *field,
+                                     const char *value, void *base)
+{
+    unsigned before = *(unsigned *)cgs_config_at(field, base);
+    unsigned number;
+    int      status = cgs_config_parse_unsigned(field, value, base);
+
+    number = *(unsigned *)cgs_config_at(field, base);
+    if ((status == 0) && ((number < 1) || (number > 64))) {
+        *(unsigned *)cgs_config_at(field, base) = before;
+        status = -ERANGE;
+    }
+    return status;
+}
+
+static int cgs_config_parse_chunk(const cgs_config_field_t *field,
+                                  const char *value, void *base)
+{
+    unsigned *chunk = cgs_config_at(field, base);
+
+    if (strcmp(value, "auto") == 0) {
+        *chunk = CGS_CHUNK_AUTO;
+        return 0;
+    }
+    if (strcmp(value, "all") == 0) {
+        *chunk = CGS_CHUNK_ALL;
+        return 0;
+    }
+    /* 0 would be auto */
+    return strspn(value, "0") == strlen(value) ? -EINVAL :
+           cgs_config_parse_unsigned(field, value, base);
+}
+
 static int cgs_config_parse_bool(const cgs_config_field_t *field,
                                  const char *value, void *base)
 {
@@ -217,7 +270,8 @@ static int cgs_config_parse_word(const cgs_config_field_t *field,
 _Static_assert(sizeof(cgs_mode_t) == sizeof(unsigned) &&
                sizeof(cgs_log_level_t) == sizeof(unsigned) &&
                sizeof(cgs_on_change_t) == sizeof(unsigned) &&
-               sizeof(cgs_streams_t) == sizeof(unsigned),
+               sizeof(cgs_streams_t) == sizeof(unsigned) &&
+               sizeof(cgs_gate_mode_t) == sizeof(unsigned),
                "cgs_config_parse_word() writes enumerations as unsigned");
 
 /* The colon between domain and glob: the first that is not escaped and not in
@@ -371,20 +425,30 @@ static int cgs_config_parse_exclude(const cgs_config_field_t *field,
 /* Each key of a rule. A row of this table is all that parsing, messages and
  * CGSHIM_DEFAULTS need to know of a key */
 static const cgs_config_field_t cgs_config_keys[] = {
-    {"nvtx", cgs_config_parse_nvtx, 0, true, NULL,
+    {"nvtx", cgs_config_parse_nvtx, 0, CGS_CONFIG_IN_RULES, NULL,
      "the text of a range or a glob for it, after domain: for a domain"},
-    {"warmup", cgs_config_parse_unsigned, offsetof(cgs_rule_t, warmup), false,
-     NULL, "a whole number from 0 to 4294967295"},
+    {"warmup", cgs_config_parse_unsigned, offsetof(cgs_rule_t, warmup),
+     CGS_CONFIG_ANYWHERE, NULL, "a whole number from 0 to 4294967295"},
     {"on_change", cgs_config_parse_word, offsetof(cgs_rule_t, on_change),
-     false, cgs_config_change_words, "patch, recapture or eager"},
+     CGS_CONFIG_ANYWHERE, cgs_config_change_words, "patch, recapture or eager"},
     {"max_defer_us", cgs_config_parse_unsigned,
-     offsetof(cgs_rule_t, max_defer_us), false, NULL,
+     offsetof(cgs_rule_t, max_defer_us), CGS_CONFIG_ANYWHERE, NULL,
      "microseconds, a whole number from 0 to 4294967295"},
-    {"streams", cgs_config_parse_word, offsetof(cgs_rule_t, streams), false,
+    {"streams", cgs_config_parse_word, offsetof(cgs_rule_t, streams),
+     CGS_CONFIG_ANYWHERE,
      cgs_config_streams_words, "join or separate"},
-    {"enable", cgs_config_parse_bool, offsetof(cgs_rule_t, enable), false,
-     NULL, "0 or 1"},
-    {NULL, NULL, 0, false, NULL, NULL}
+    {"variants", cgs_config_parse_variants, offsetof(cgs_rule_t, variants),
+     CGS_CONFIG_ANYWHERE, NULL, "a whole number from 1 to 64"},
+    {"chunk", cgs_config_parse_chunk, offsetof(cgs_rule_t, chunk),
+     CGS_CONFIG_ANYWHERE, NULL, "auto, all or a whole number from 1"},
+    {"gate", cgs_config_parse_word, offsetof(cgs_rule_t, gate),
+     CGS_CONFIG_ANYWHERE, cgs_config_gate_words, "on or off"},
+    {"memory_mb", cgs_config_parse_unsigned, offsetof(cgs_rule_t, memory_mb),
+     CGS_CONFIG_IN_DEFAULTS, NULL,
+     "megabytes, a whole number from 0 to 4294967295"},
+    {"enable", cgs_config_parse_bool, offsetof(cgs_rule_t, enable),
+     CGS_CONFIG_ANYWHERE, NULL, "0 or 1"},
+    {NULL, NULL, 0, CGS_CONFIG_ANYWHERE, NULL, NULL}
 };
 
 #define CGS_CONFIG_NUM_KEYS \
@@ -393,6 +457,9 @@ static const cgs_config_field_t cgs_config_keys[] = {
 static const cgs_rule_t cgs_config_built_in = {
     .on_change = CGS_ON_CHANGE_PATCH,
     .max_defer_us = 1000,
+    .variants  = 8,
+    .chunk     = CGS_CHUNK_AUTO,
+    .memory_mb = 256,
     .enable    = true,
 };
 
@@ -456,11 +523,11 @@ static int cgs_config_apply_word(const cgs_config_item_t *item,
                                  const char *otherwise)
 {
     const cgs_config_field_t *key = cgs_config_keys;
-    char                     names[256];
+    char                     names[512];
     int                      status;
 
     while (key->name != NULL && (strcmp(key->name, word->key) != 0 ||
-                                 (key->rule_only && !rule_item))) {
+                                 !cgs_config_in_scope(key, rule_item))) {
         ++key;
     }
     if (key->name == NULL) {
@@ -574,25 +641,25 @@ err:
  * own, in an order that matters */
 static const cgs_config_field_t cgs_config_variables[] = {
     {CGS_CONFIG_PREFIX, cgs_config_parse_word,
-     offsetof(cgs_config_build_t, config.mode), false, cgs_config_mode_words,
+     offsetof(cgs_config_build_t, config.mode), CGS_CONFIG_ANYWHERE, cgs_config_mode_words,
      "on, observe or off"},
-    {CGS_CONFIG_REGION "<name>", NULL, 0, false, NULL, NULL},
-    {"CGSHIM_DEFAULTS", NULL, 0, false, NULL, NULL},
-    {"CGSHIM_CONFIG", NULL, offsetof(cgs_config_build_t, file), false, NULL,
+    {CGS_CONFIG_REGION "<name>", NULL, 0, CGS_CONFIG_ANYWHERE, NULL, NULL},
+    {"CGSHIM_DEFAULTS", NULL, 0, CGS_CONFIG_ANYWHERE, NULL, NULL},
+    {"CGSHIM_CONFIG", NULL, offsetof(cgs_config_build_t, file), CGS_CONFIG_ANYWHERE, NULL,
      "the name of a file with lines VARIABLE=value"},
     {"CGSHIM_EXCLUDE", cgs_config_parse_exclude,
-     offsetof(cgs_config_build_t, excluded), false, NULL,
+     offsetof(cgs_config_build_t, excluded), CGS_CONFIG_ANYWHERE, NULL,
      "globs of program names with commas between"},
     {"CGSHIM_LOG", cgs_config_parse_word,
-     offsetof(cgs_config_build_t, config.log_level), false,
+     offsetof(cgs_config_build_t, config.log_level), CGS_CONFIG_ANYWHERE,
      cgs_config_level_words, "off, error, warn, info or debug"},
     {"CGSHIM_LOG_FILE", cgs_config_parse_file,
-     offsetof(cgs_config_build_t, config.log_file), false, NULL,
+     offsetof(cgs_config_build_t, config.log_file), CGS_CONFIG_ANYWHERE, NULL,
      "stderr or the name of a file"},
     {"CGSHIM_REPORT", cgs_config_parse_file,
-     offsetof(cgs_config_build_t, config.report), false, NULL,
+     offsetof(cgs_config_build_t, config.report), CGS_CONFIG_ANYWHERE, NULL,
      "stderr or the name of a file"},
-    {NULL, NULL, 0, false, NULL, NULL}
+    {NULL, NULL, 0, CGS_CONFIG_ANYWHERE, NULL, NULL}
 };
 
 static const cgs_config_field_t *cgs_config_find_variable(const char *name)
@@ -624,7 +691,7 @@ static void cgs_config_apply_item(const cgs_config_item_t *item,
                                   cgs_config_build_t *build)
 {
     const cgs_config_field_t *field = cgs_config_find_variable(item->name);
-    char                     names[256];
+    char                     names[512];
 
     if (strncmp(item->name, CGS_CONFIG_REGION,
                 sizeof(CGS_CONFIG_REGION) - 1) == 0) {
@@ -955,7 +1022,7 @@ void cgs_config_snapshot(char **env)
     }
     /* Two at once are a matter of some bytes that the second does not free */
     __atomic_compare_exchange_n(&cgs_config_env, &unset,
-                                cgs_config_copy_env(env), false,
+                                cgs_config_copy_env(env), CGS_CONFIG_ANYWHERE,
                                 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 

@@ -5,6 +5,7 @@
 #ifndef CGS_CONFIG_H
 #define CGS_CONFIG_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -27,9 +28,20 @@ typedef enum {
 /** streams: what a call on another stream of the region leads to. */
 typedef enum {
     CGS_STREAMS_JOIN,    /**< one graph for all of them */
-    CGS_STREAMS_SEPARATE /**< a new segment: no stream waits for another that
+    CGS_STREAMS_SEPARATE /**< a new chunk: no stream waits for another that
                               the program did not make it wait for */
 } cgs_streams_t;
+
+/** gate: whether a region that is slower replayed than plain goes plain. */
+typedef enum {
+    CGS_GATE_ON,
+    CGS_GATE_OFF,
+    CGS_GATE_RANDOM /**< for tests: chance decides for each run */
+} cgs_gate_mode_t;
+
+/** chunk: ops of one graph. */
+#define CGS_CHUNK_AUTO 0u
+#define CGS_CHUNK_ALL  UINT_MAX
 
 /** One region as CGSHIM_REGION_<name> describes it. */
 typedef struct {
@@ -41,8 +53,13 @@ typedef struct {
     unsigned        warmup;       /**< runs to let pass before recording */
     unsigned        max_defer_us; /**< longest time to hold work back
                                        while no further call comes */
+    unsigned        variants;     /**< ways that are kept where runs differ */
+    unsigned        chunk;        /**< most ops of a graph */
+    unsigned        memory_mb;    /**< of the defaults: for all recordings and
+                                       graphs of the process */
     cgs_on_change_t on_change;
     cgs_streams_t   streams;
+    cgs_gate_mode_t gate;
     bool            enable;       /**< false: leave matching ranges alone */
 } cgs_rule_t;
 

@@ -35,8 +35,8 @@ void cgs_cursor_barrier(cgs_region_t *region, const char *reason);
 /** Issue what is held back, for a reason that lies outside of the run. */
 void cgs_cursor_flush(cgs_region_t *region, const char *reason);
 
-/** Whether the run has just recorded an event: held back, or in the segment
- *  that is being recorded. Who looks at it cuts the segment. */
+/** Whether the run has just recorded an event: held back, or in the chunk
+ *  that is being recorded. Who looks at it cuts the chunk. */
 bool cgs_cursor_has_event(cgs_region_t *region, CUevent event);
 
 /** Issue what is held back and let everything else of this run pass. */

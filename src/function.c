@@ -94,6 +94,21 @@ static CUresult ask_kernel(void *handle, size_t index, size_t *offset,
     return CGS_REAL(cuKernelGetParamInfo)(handle, index, offset, size);
 }
 
+/* Whether the kernel was compiled for clusters, which have to fit into the
+ * grid; where the driver does not tell, it may have been. */
+static bool has_clusters(CUfunction handle, bool is_kernel)
+{
+    CUfunction function = handle;
+    int        width    = 0;
+
+    return (is_kernel &&
+            (CGS_REAL(cuKernelGetFunction)(&function, (CUkernel)handle) !=
+             CUDA_SUCCESS)) ||
+           (CGS_REAL(cuFuncGetAttribute)(
+                &width, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, function) !=
+            CUDA_SUCCESS) || (width > 0);
+}
+
 /* The driver answers INVALID_VALUE past the last argument. */
 static cgs_layout_t *ask_layout(CUfunction handle, const char **reason)
 {
@@ -139,6 +154,7 @@ static cgs_layout_t *ask_layout(CUfunction handle, const char **reason)
         free(layout);
         return NULL;
     }
+    layout->fixed_grid = has_clusters(handle, layout->is_kernel);
     return layout;
 
 err_free:

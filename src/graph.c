@@ -12,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Edges into one node; more streams would be joined than a segment has. */
+#include "budget.h"
+
+/* Edges into one node; more streams would be joined than a chunk has. */
 #define MAX_DEPENDENCIES 16
 
-/* Pageable bytes that one run of a segment may stage, and how they lie. */
+/* Pageable bytes that one run of a chunk may stage, and how they lie. */
 #define MAX_STAGING       (1024u * 1024)
 #define STAGING_ALIGNMENT 256
 
@@ -72,10 +74,10 @@ static bool add_dependency(frontier_t *frontier, CUgraphNode node)
 
 /* A wait is no node: what its event stands for comes before the next op of
  * its stream. */
-static cgs_graph_status_t add_wait(cgs_segment_t *segment, uint32_t index,
+static cgs_graph_status_t add_wait(cgs_chunk_t *chunk, uint32_t index,
                                    builder_t *builder)
 {
-    const cgs_op_t   *op     = &segment->ops[index];
+    const cgs_op_t   *op     = &chunk->ops[index];
     const frontier_t *source = &builder->record[index - op->event.distance];
     uint32_t         i;
 
@@ -89,24 +91,24 @@ static cgs_graph_status_t add_wait(cgs_segment_t *segment, uint32_t index,
 }
 
 /*
- * Of the records of one event in a segment only the last needs a node: nobody
+ * Of the records of one event in a chunk only the last needs a node: nobody
  * can look before the whole of it is issued, and what waits inside waits for
  * the work. They must stay records of one event then.
  */
-static void fix_records(cgs_segment_t *segment)
+static void fix_records(cgs_chunk_t *chunk)
 {
     cgs_op_t *op, *later;
     uint32_t i;
 
-    if (!segment->has_events || segment->all_records) {
+    if (!chunk->has_events || chunk->all_records) {
         return;
     }
-    for (i = 0; i < segment->num_ops; ++i) {
-        op = &segment->ops[i];
+    for (i = 0; i < chunk->num_ops; ++i) {
+        op = &chunk->ops[i];
         if (op->kind != CGS_OP_RECORD) {
             continue;
         }
-        for (later = op + 1; later < segment->ops + segment->num_ops;
+        for (later = op + 1; later < chunk->ops + chunk->num_ops;
              ++later) {
             if ((later->kind == CGS_OP_RECORD) &&
                 (later->event.event == op->event.event)) {
@@ -119,10 +121,10 @@ static void fix_records(cgs_segment_t *segment)
     }
 }
 
-static cgs_graph_status_t add_node(cgs_segment_t *segment, uint32_t index,
+static cgs_graph_status_t add_node(cgs_chunk_t *chunk, uint32_t index,
                                    builder_t *builder)
 {
-    cgs_op_t            *op     = &segment->ops[index];
+    cgs_op_t            *op     = &chunk->ops[index];
     const cgs_op_kind_t *kind   = cgs_op_kinds[op->kind];
     frontier_t          *after  = &builder->lane[op->lane];
     CUgraphNodeParams   params;
@@ -135,8 +137,8 @@ static cgs_graph_status_t add_node(cgs_segment_t *segment, uint32_t index,
         }
     }
     memset(&params, 0, sizeof(params));
-    kind->describe(op, segment->ctx, &params);
-    result = CGS_REAL(cuGraphAddNode_v2)(&op->node, segment->graph,
+    kind->describe(op, chunk->ctx, &params);
+    result = CGS_REAL(cuGraphAddNode_v2)(&op->node, chunk->graph,
                                          after->num > 0 ? after->node : NULL,
                                          NULL, after->num, &params);
     if (result != CUDA_SUCCESS) {
@@ -145,7 +147,7 @@ static cgs_graph_status_t add_node(cgs_segment_t *segment, uint32_t index,
     }
     if (kind->decorate != NULL) {
         /* What the launch says itself comes after what its stream says. */
-        result = cgs_stream_decorate(&segment->attrs[op->lane], op->node);
+        result = cgs_stream_decorate(&chunk->attrs[op->lane], op->node);
         if (result == CUDA_SUCCESS) {
             result = kind->decorate(op, op->node);
         }
@@ -162,7 +164,7 @@ static cgs_graph_status_t add_node(cgs_segment_t *segment, uint32_t index,
     return status(NULL, CUDA_SUCCESS);
 }
 
-static cgs_graph_status_t add_nodes(cgs_segment_t *segment)
+static cgs_graph_status_t add_nodes(cgs_chunk_t *chunk)
 {
     cgs_graph_status_t result = status(NULL, CUDA_SUCCESS);
     builder_t          *builder;
@@ -172,17 +174,17 @@ static cgs_graph_status_t add_nodes(cgs_segment_t *segment)
     if (builder == NULL) {
         return status("calloc", CUDA_ERROR_OUT_OF_MEMORY);
     }
-    builder->record = calloc(segment->num_ops, sizeof(*builder->record));
+    builder->record = calloc(chunk->num_ops, sizeof(*builder->record));
     if (builder->record == NULL) {
         result = status("calloc", CUDA_ERROR_OUT_OF_MEMORY);
     }
-    fix_records(segment);
-    for (i = 0; (i < segment->num_ops) && (result.result == CUDA_SUCCESS);
+    fix_records(chunk);
+    for (i = 0; (i < chunk->num_ops) && (result.result == CUDA_SUCCESS);
          ++i) {
-        if (segment->ops[i].kind == CGS_OP_WAIT) {
-            result = add_wait(segment, i, builder);
-        } else if (segment->ops[i].kind != CGS_OP_FREE) {
-            result = add_node(segment, i, builder);
+        if (chunk->ops[i].kind == CGS_OP_WAIT) {
+            result = add_wait(chunk, i, builder);
+        } else if (chunk->ops[i].kind != CGS_OP_FREE) {
+            result = add_node(chunk, i, builder);
         }
     }
     free(builder->record);
@@ -190,18 +192,18 @@ static cgs_graph_status_t add_nodes(cgs_segment_t *segment)
     return result;
 }
 
-/* Events of ours that join the segment's other streams with its first. */
-static cgs_graph_status_t create_joins(cgs_segment_t *segment)
+/* Events of ours that join the chunk's other streams with its first. */
+static cgs_graph_status_t create_joins(cgs_chunk_t *chunk)
 {
     CUresult result;
     uint32_t i;
 
-    for (i = 0; (segment->num_streams > 1) && (i < segment->num_streams);
+    for (i = 0; (chunk->num_streams > 1) && (i < chunk->num_streams);
          ++i) {
-        result = CGS_REAL(cuEventCreate)(&segment->joins[i],
+        result = CGS_REAL(cuEventCreate)(&chunk->joins[i],
                                          CU_EVENT_DISABLE_TIMING);
         if (result != CUDA_SUCCESS) {
-            segment->joins[i] = NULL;
+            chunk->joins[i] = NULL;
             return status("cuEventCreate", result);
         }
     }
@@ -210,15 +212,15 @@ static cgs_graph_status_t create_joins(cgs_segment_t *segment)
 
 /* Give the ops that stage their place. Until the first run each stands at its
  * place of the first slot. */
-static cgs_graph_status_t create_staging(cgs_segment_t *segment)
+static cgs_graph_status_t create_staging(cgs_chunk_t *chunk)
 {
     size_t   bytes = 0;
     cgs_op_t *op;
     CUresult result;
     uint32_t i;
 
-    for (i = 0; i < segment->num_ops; ++i) {
-        bytes += (cgs_op_staged_bytes(&segment->ops[i]) + STAGING_ALIGNMENT -
+    for (i = 0; i < chunk->num_ops; ++i) {
+        bytes += (cgs_op_staged_bytes(&chunk->ops[i]) + STAGING_ALIGNMENT -
                   1) & ~(size_t)(STAGING_ALIGNMENT - 1);
     }
     if (bytes == 0) {
@@ -227,16 +229,16 @@ static cgs_graph_status_t create_staging(cgs_segment_t *segment)
     if (bytes > MAX_STAGING) {
         return status("too much pageable memory", CUDA_ERROR_NOT_SUPPORTED);
     }
-    result = cgs_staging_create(bytes, &segment->staging);
+    result = cgs_staging_create(bytes, &chunk->staging);
     if (result != CUDA_SUCCESS) {
         return status("cuMemHostAlloc", result);
     }
-    for (i = 0, bytes = 0; i < segment->num_ops; ++i) {
-        op = &segment->ops[i];
+    for (i = 0, bytes = 0; i < chunk->num_ops; ++i) {
+        op = &chunk->ops[i];
         if (cgs_op_staged_bytes(op) > 0) {
-            op->copy.staging      = segment->staging;
+            op->copy.staging      = chunk->staging;
             op->copy.stage_offset = bytes;
-            op->copy.staged = cgs_staging_memory(segment->staging) + bytes;
+            op->copy.staged = cgs_staging_memory(chunk->staging) + bytes;
             bytes += (cgs_op_staged_bytes(op) + STAGING_ALIGNMENT - 1) &
                      ~(size_t)(STAGING_ALIGNMENT - 1);
         }
@@ -244,59 +246,59 @@ static cgs_graph_status_t create_staging(cgs_segment_t *segment)
     return status(NULL, CUDA_SUCCESS);
 }
 
-static cgs_graph_status_t build(cgs_segment_t *segment)
+static cgs_graph_status_t build(cgs_chunk_t *chunk)
 {
     cgs_graph_status_t result;
     CUresult           error;
 
-    segment->dirty = calloc(segment->num_ops, sizeof(*segment->dirty));
-    if (segment->dirty == NULL) {
+    chunk->dirty = calloc(chunk->num_ops, sizeof(*chunk->dirty));
+    if (chunk->dirty == NULL) {
         return status("calloc", CUDA_ERROR_OUT_OF_MEMORY);
     }
-    error = CGS_REAL(cuGraphCreate)(&segment->graph, 0);
+    error = CGS_REAL(cuGraphCreate)(&chunk->graph, 0);
     if (error != CUDA_SUCCESS) {
-        segment->graph = NULL;
+        chunk->graph = NULL;
         return status("cuGraphCreate", error);
     }
-    result = create_staging(segment);
+    result = create_staging(chunk);
     if (result.result != CUDA_SUCCESS) {
         return result;
     }
-    result = add_nodes(segment);
+    result = add_nodes(chunk);
     if (result.result != CUDA_SUCCESS) {
         return result;
     }
-    result = create_joins(segment);
+    result = create_joins(chunk);
     if (result.result != CUDA_SUCCESS) {
         return result;
     }
-    error = CGS_REAL(cuGraphInstantiateWithFlags)(&segment->exec,
-                                                  segment->graph, 0);
+    error = CGS_REAL(cuGraphInstantiateWithFlags)(&chunk->exec,
+                                                  chunk->graph, 0);
     if (error != CUDA_SUCCESS) {
-        segment->exec = NULL;
+        chunk->exec = NULL;
     }
     return status("cuGraphInstantiate", error);
 }
 
-cgs_graph_status_t cgs_graph_build(cgs_segment_t *segment)
+cgs_graph_status_t cgs_graph_build(cgs_chunk_t *chunk)
 {
     CUstreamCaptureMode mode    = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool                relaxed = false;
     bool                entered;
     cgs_graph_status_t  result;
 
-    entered = cgs_graph_enter_context(segment->ctx);
+    entered = cgs_graph_enter_context(chunk->ctx);
     relaxed = CGS_REAL(cuThreadExchangeStreamCaptureMode)(&mode) ==
               CUDA_SUCCESS;
     if (relaxed) {
-        result = build(segment);
+        result = build(chunk);
         CGS_REAL(cuThreadExchangeStreamCaptureMode)(&mode);
     } else {
         result = status("cuThreadExchangeStreamCaptureMode",
                         CUDA_ERROR_UNKNOWN);
     }
     if (result.result != CUDA_SUCCESS) {
-        cgs_graph_destroy(segment);
+        cgs_graph_destroy(chunk);
     }
     if (entered) {
         cgs_graph_leave_context();
@@ -304,25 +306,25 @@ cgs_graph_status_t cgs_graph_build(cgs_segment_t *segment)
     return result;
 }
 
-cgs_graph_status_t cgs_graph_upload(cgs_segment_t *segment, CUstream stream)
+cgs_graph_status_t cgs_graph_upload(cgs_chunk_t *chunk, CUstream stream)
 {
-    segment->uploaded = true;
+    chunk->uploaded = true;
     return status("cuGraphUpload",
-                  CGS_REAL(cuGraphUpload)(segment->exec, stream));
+                  CGS_REAL(cuGraphUpload)(chunk->exec, stream));
 }
 
-static cgs_graph_status_t patch(cgs_segment_t *segment, uint64_t *patched)
+static cgs_graph_status_t patch(cgs_chunk_t *chunk, uint64_t *patched)
 {
     CUgraphNodeParams params;
     cgs_op_t          *op;
     CUresult          result;
     uint32_t          i;
 
-    for (i = 0; i < segment->num_dirty; ++i) {
-        op = &segment->ops[segment->dirty[i]];
+    for (i = 0; i < chunk->num_dirty; ++i) {
+        op = &chunk->ops[chunk->dirty[i]];
         memset(&params, 0, sizeof(params));
-        cgs_op_kinds[op->kind]->describe(op, segment->ctx, &params);
-        result = CGS_REAL(cuGraphExecNodeSetParams)(segment->exec, op->node,
+        cgs_op_kinds[op->kind]->describe(op, chunk->ctx, &params);
+        result = CGS_REAL(cuGraphExecNodeSetParams)(chunk->exec, op->node,
                                                     &params);
         if (result != CUDA_SUCCESS) {
             return status("cuGraphExecNodeSetParams", result);
@@ -330,22 +332,22 @@ static cgs_graph_status_t patch(cgs_segment_t *segment, uint64_t *patched)
         op->dirty = false;
         ++*patched;
     }
-    segment->num_dirty = 0;
+    chunk->num_dirty = 0;
     return status(NULL, CUDA_SUCCESS);
 }
 
 /* What was on the other streams before comes before the graph. */
-static CUresult join_before(cgs_segment_t *segment)
+static CUresult join_before(cgs_chunk_t *chunk)
 {
     CUresult result = CUDA_SUCCESS;
     uint32_t i;
 
-    for (i = 1; (i < segment->num_streams) && (result == CUDA_SUCCESS); ++i) {
-        result = CGS_REAL(cuEventRecord)(segment->joins[i],
-                                         segment->streams[i]);
+    for (i = 1; (i < chunk->num_streams) && (result == CUDA_SUCCESS); ++i) {
+        result = CGS_REAL(cuEventRecord)(chunk->joins[i],
+                                         chunk->streams[i]);
         if (result == CUDA_SUCCESS) {
-            result = CGS_REAL(cuStreamWaitEvent)(segment->streams[0],
-                                                 segment->joins[i], 0);
+            result = CGS_REAL(cuStreamWaitEvent)(chunk->streams[0],
+                                                 chunk->joins[i], 0);
         }
     }
     return result;
@@ -353,111 +355,114 @@ static CUresult join_before(cgs_segment_t *segment)
 
 /* What comes on the other streams comes after it. The graph is on its way, so
  * where the cheap way fails the host waits. */
-static CUresult join_after(cgs_segment_t *segment)
+static CUresult join_after(cgs_chunk_t *chunk)
 {
     CUresult result;
     uint32_t i;
 
-    result = CGS_REAL(cuEventRecord)(segment->joins[0], segment->streams[0]);
-    for (i = 1; (i < segment->num_streams) && (result == CUDA_SUCCESS); ++i) {
-        result = CGS_REAL(cuStreamWaitEvent)(segment->streams[i],
-                                             segment->joins[0], 0);
+    result = CGS_REAL(cuEventRecord)(chunk->joins[0], chunk->streams[0]);
+    for (i = 1; (i < chunk->num_streams) && (result == CUDA_SUCCESS); ++i) {
+        result = CGS_REAL(cuStreamWaitEvent)(chunk->streams[i],
+                                             chunk->joins[0], 0);
     }
     return result == CUDA_SUCCESS ? CUDA_SUCCESS :
-           CGS_REAL(cuStreamSynchronize)(segment->streams[0]);
+           CGS_REAL(cuStreamSynchronize)(chunk->streams[0]);
 }
 
-static CUresult call_frees(cgs_segment_t *segment)
+static CUresult call_frees(cgs_chunk_t *chunk)
 {
     CUresult error = CUDA_SUCCESS;
     CUresult result;
     cgs_op_t *op;
     uint32_t i;
 
-    for (i = 0; i < segment->num_ops; ++i) {
-        op = &segment->ops[i];
+    for (i = 0; i < chunk->num_ops; ++i) {
+        op = &chunk->ops[i];
         if (op->kind == CGS_OP_FREE) {
             result = cgs_op_kinds[op->kind]->issue(
-                op, segment->streams[op->lane]);
+                op, chunk->streams[op->lane]);
             error  = error == CUDA_SUCCESS ? result : error;
         }
     }
     return error;
 }
 
-cgs_graph_status_t cgs_graph_launch(cgs_segment_t *segment, uint64_t *patched,
+cgs_graph_status_t cgs_graph_launch(cgs_chunk_t *chunk, uint64_t *patched,
                                     CUresult *late)
 {
-    cgs_graph_status_t result = patch(segment, patched);
+    cgs_graph_status_t result = patch(chunk, patched);
     CUresult           error;
 
     if (result.result != CUDA_SUCCESS) {
         return result;
     }
-    error = segment->num_streams > 1 ? join_before(segment) : CUDA_SUCCESS;
+    error = chunk->num_streams > 1 ? join_before(chunk) : CUDA_SUCCESS;
     if (error != CUDA_SUCCESS) {
         return status("a wait before the graph", error);
     }
-    error = CGS_REAL(cuGraphLaunch)(segment->exec, segment->streams[0]);
+    error = CGS_REAL(cuGraphLaunch)(chunk->exec, chunk->streams[0]);
     if (error == CUDA_SUCCESS) {
-        cgs_staging_issued(segment->staging, segment->streams, 1);
+        cgs_staging_issued(chunk->staging, chunk->streams, 1);
     }
     if (error != CUDA_SUCCESS) {
         return status("cuGraphLaunch", error);
     }
-    if (segment->num_streams > 1) {
-        *late = join_after(segment);
+    if (chunk->num_streams > 1) {
+        *late = join_after(chunk);
     }
-    if (segment->num_frees > 0) {
-        error = call_frees(segment);
+    if (chunk->num_frees > 0) {
+        error = call_frees(chunk);
         *late = *late == CUDA_SUCCESS ? error : *late;
     }
     return status(NULL, CUDA_SUCCESS);
 }
 
-void cgs_graph_destroy(cgs_segment_t *segment)
+void cgs_graph_destroy(cgs_chunk_t *chunk)
 {
     CUstreamCaptureMode mode    = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool                relaxed = false;
     uint32_t            i;
 
-    if (segment->graph != NULL) {
+    if (chunk->graph != NULL) {
         relaxed = CGS_REAL(cuThreadExchangeStreamCaptureMode)(&mode) ==
                   CUDA_SUCCESS;
     }
 
-    if (segment->exec != NULL) {
-        CGS_REAL(cuGraphExecDestroy)(segment->exec);
-        segment->exec = NULL;
+    if (chunk->exec != NULL) {
+        CGS_REAL(cuGraphExecDestroy)(chunk->exec);
+        chunk->exec = NULL;
     }
-    if (segment->graph != NULL) {
-        CGS_REAL(cuGraphDestroy)(segment->graph);
-        segment->graph = NULL;
+    cgs_budget_give(chunk->device_taken);
+    chunk->device_taken = 0;
+    chunk->device_bytes = 0;
+    if (chunk->graph != NULL) {
+        CGS_REAL(cuGraphDestroy)(chunk->graph);
+        chunk->graph = NULL;
     }
     for (i = 0; i < CGS_MAX_LANES; ++i) {
-        if (segment->joins[i] != NULL) {
-            CGS_REAL(cuEventDestroy_v2)(segment->joins[i]);
-            segment->joins[i] = NULL;
+        if (chunk->joins[i] != NULL) {
+            CGS_REAL(cuEventDestroy_v2)(chunk->joins[i]);
+            chunk->joins[i] = NULL;
         }
     }
+    cgs_staging_destroy(chunk->staging);
+    chunk->staging = NULL;
     if (relaxed) {
         CGS_REAL(cuThreadExchangeStreamCaptureMode)(&mode);
     }
-    cgs_staging_destroy(segment->staging);
-    segment->staging = NULL;
-    free(segment->dirty);
-    segment->uploaded  = false;
-    segment->dirty     = NULL;
-    segment->num_dirty = 0;
-    for (i = 0; i < segment->num_ops; ++i) {
-        segment->ops[i].node  = NULL;
-        segment->ops[i].dirty = false;
-        if (segment->ops[i].kind == CGS_OP_COPY) {
-            segment->ops[i].copy.staging = NULL;
+    free(chunk->dirty);
+    chunk->uploaded  = false;
+    chunk->dirty     = NULL;
+    chunk->num_dirty = 0;
+    for (i = 0; i < chunk->num_ops; ++i) {
+        chunk->ops[i].node  = NULL;
+        chunk->ops[i].dirty = false;
+        if (chunk->ops[i].kind == CGS_OP_COPY) {
+            chunk->ops[i].copy.staging = NULL;
         }
-        if (segment->ops[i].kind == CGS_OP_RECORD) {
-            segment->ops[i].event.is_fixed   = false;
-            segment->ops[i].event.is_earlier = false;
+        if (chunk->ops[i].kind == CGS_OP_RECORD) {
+            chunk->ops[i].event.is_fixed   = false;
+            chunk->ops[i].event.is_earlier = false;
         }
     }
 }

@@ -31,7 +31,7 @@ typedef enum {
     CGS_OP_HOST,   /**< a function of the program's, called by the driver */
     CGS_OP_FREE,   /**< stream-ordered; called after the graph */
     CGS_OP_RECORD, /**< of an event */
-    CGS_OP_WAIT,   /**< for an event that the same segment records */
+    CGS_OP_WAIT,   /**< for an event that the same chunk records */
     CGS_OP_NUM_KINDS
 } cgs_op_kind_id_t;
 
@@ -42,8 +42,7 @@ typedef enum {
     CGS_LAUNCH_COOPERATIVE  /**< cuLaunchCooperativeKernel */
 } cgs_launch_api_t;
 
-/** What of a launch a node cannot take as an argument. No padding: compared
- *  as bytes. */
+/** All of a launch but its arguments. No padding: compared as bytes. */
 typedef struct {
     CUfunction function; /**< or a CUkernel, as the driver allows */
     unsigned   grid[3];
@@ -59,6 +58,7 @@ typedef struct {
     uint32_t num;
     uint32_t total; /**< bytes of all, from offset 0 */
     bool     is_kernel; /**< the handle is a CUkernel */
+    bool     fixed_grid; /**< not every grid can be launched */
     struct {
         uint32_t offset, size;
     } param[];
@@ -146,13 +146,16 @@ typedef struct {
 /** A recorded call; what it points to lies in its recording's arena. */
 typedef struct {
     uint8_t     kind;  /**< cgs_op_kind_id_t */
-    uint8_t     lane;  /**< which of the segment's streams */
+    uint8_t     lane;  /**< which of the chunk's streams */
     bool        dirty; /**< differs from its node */
-    CUgraphNode node;  /**< in the segment's graph, or NULL */
+    uint32_t    gap_ns; /**< the program's own time before the call */
+    CUgraphNode node;  /**< in the chunk's graph, or NULL */
     union {
         struct {
             cgs_launch_shape_t shape;
             cgs_layout_t       *layout;
+            unsigned           max_shared_bytes; /**< that the driver has
+                                                      taken for this op */
             char               *args;      /**< bytes by the layout */
             void               **pointers; /**< to each argument in args */
             CUlaunchAttribute  *attrs;
@@ -161,7 +164,7 @@ typedef struct {
             cgs_copy_t   copy;
             CUmemorytype src_type, dst_type; /**< what the addresses are */
             uint64_t     generation;         /**< of memory, when looked up */
-            cgs_staging_t *staging; /**< of the segment, or NULL */
+            cgs_staging_t *staging; /**< of the chunk, or NULL */
             size_t       stage_offset;
             char         *staged;   /**< this run's copy of the source */
         } copy;

@@ -2,7 +2,7 @@
 /*
  * Events as ops: recording one is a node that records the program's own event,
  * so that whoever looks at it later sees it; waiting for one that the same
- * segment records is an edge between two streams of its graph.
+ * chunk records is an edge between two streams of its graph.
  *
  * A wait for any other event is a barrier: what it waits for is outside.
  */

@@ -205,10 +205,57 @@ static int different_argument(const cgs_op_t *op, const cgs_call_t *call)
     return -1;
 }
 
+/* Limits of all devices; a launch beyond them is for the driver to refuse. */
+#define MAX_GRID_X  0x7fffffffu
+#define MAX_GRID_YZ 65535u
+
+/* Whether each of the launch's attributes leaves the grid free. */
+static bool is_grid_free(const cgs_op_t *op, const unsigned grid[3])
+{
+    const CUlaunchAttribute *attr = op->kernel.attrs;
+    uint32_t                i;
+
+    for (i = 0; i < op->kernel.shape.num_attrs; ++i) {
+        if ((attr[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) ||
+            (attr[i].id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)) {
+            return false;
+        }
+        if ((attr[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) &&
+            ((grid[0] % attr[i].value.clusterDim.x != 0) ||
+             (grid[1] % attr[i].value.clusterDim.y != 0) ||
+             (grid[2] % attr[i].value.clusterDim.z != 0))) {
+            return false;
+        }
+    }
+    return !op->kernel.layout->fixed_grid &&
+           (op->kernel.shape.api != CGS_LAUNCH_COOPERATIVE);
+}
+
+/*
+ * Whether a patch can make the op this launch: of the same kernel, with
+ * another grid or no more shared memory than the driver has taken. It must be
+ * sure to take it: what it refuses must be refused there and then.
+ */
+static bool can_reshape(const cgs_op_t *op, const cgs_launch_shape_t *now)
+{
+    cgs_launch_shape_t as_before = *now;
+
+    memcpy(as_before.grid, op->kernel.shape.grid, sizeof(as_before.grid));
+    as_before.shared_bytes = op->kernel.shape.shared_bytes;
+    return !memcmp(&as_before, &op->kernel.shape, sizeof(as_before)) &&
+           (now->grid[0] - 1 < MAX_GRID_X) &&
+           (now->grid[1] - 1 < MAX_GRID_YZ) &&
+           (now->grid[2] - 1 < MAX_GRID_YZ) &&
+           (now->shared_bytes <= op->kernel.max_shared_bytes) &&
+           is_grid_free(op, now->grid);
+}
+
 static cgs_match_t kernel_compare(const cgs_op_t *op, cgs_call_t *call)
 {
-    if (memcmp(&op->kernel.shape, &call->kernel.shape,
-               sizeof(op->kernel.shape)) ||
+    const cgs_launch_shape_t *now = &call->kernel.shape;
+    bool same_shape = !memcmp(&op->kernel.shape, now, sizeof(*now));
+
+    if ((!same_shape && !can_reshape(op, now)) ||
         (different_attr(op, call) >= 0)) {
         return CGS_MATCH_OTHER;
     }
@@ -220,8 +267,8 @@ static cgs_match_t kernel_compare(const cgs_op_t *op, cgs_call_t *call)
         return CGS_MATCH_OTHER;
     }
     call->kernel.layout = op->kernel.layout;
-    return different_argument(op, call) < 0 ? CGS_MATCH_SAME :
-                                              CGS_MATCH_CHANGED;
+    return same_shape && (different_argument(op, call) < 0) ?
+           CGS_MATCH_SAME : CGS_MATCH_CHANGED;
 }
 
 static cgs_layout_t *copy_layout(const cgs_layout_t *layout,
@@ -246,7 +293,6 @@ static int kernel_prepare(cgs_op_t *op, const cgs_call_t *call,
 
     bytes = layout->total > call->kernel.shape.extra_size ? layout->total :
             call->kernel.shape.extra_size;
-    op->kernel.shape    = call->kernel.shape;
     op->kernel.layout   = copy_layout(layout, arena);
     op->kernel.args     = cgs_arena_take(arena, bytes);
     op->kernel.pointers = cgs_arena_take(arena, (layout->num + 1) *
@@ -277,9 +323,11 @@ static int kernel_take(cgs_op_t *op, const cgs_call_t *call,
         if (kernel_prepare(op, call, arena) != 0) {
             return -1;
         }
+        op->kernel.max_shared_bytes = call->kernel.shape.shared_bytes;
         /* From now on a new attribute of the kernel matters. */
-        cgs_function_recorded(op->kernel.shape.function);
+        cgs_function_recorded(call->kernel.shape.function);
     }
+    op->kernel.shape = call->kernel.shape;
     if (call->kernel.extra != NULL) {
         memcpy(op->kernel.args, call->kernel.extra,
                op->kernel.shape.extra_size);
@@ -307,6 +355,8 @@ static uint64_t kernel_hash(const cgs_op_t *op, uint64_t hash)
 {
     uint32_t i;
 
+    hash = cgs_op_hash_bytes(&op->kernel.shape, sizeof(op->kernel.shape),
+                             hash);
     for (i = 0; i < op->kernel.layout->num; ++i) {
         hash = cgs_op_hash_bytes(op->kernel.pointers[i],
                                  op->kernel.layout->param[i].size, hash);

@@ -14,31 +14,15 @@
 #define SLEEP     64
 #define MAX_SLEEPS 10
 
-static uint64_t hash_recording(const cgs_recording_t *recording)
+static uint64_t hash_chunk(const cgs_chunk_t *chunk)
 {
-    uint64_t            hash = 0xcbf29ce484222325u;
-    const cgs_segment_t *segment;
-    uint32_t            s, i;
+    uint64_t       hash = 0xcbf29ce484222325u;
+    const cgs_op_t *op;
 
-    for (s = 0; s < recording->num_segments; ++s) {
-        segment = &recording->segments[s];
-        for (i = 0; i < segment->num_ops; ++i) {
-            hash = cgs_op_kinds[segment->ops[i].kind]->hash(&segment->ops[i],
-                                                            hash);
-        }
+    for (op = chunk->ops; op < chunk->ops + chunk->num_ops; ++op) {
+        hash = cgs_op_kinds[op->kind]->hash(op, hash);
     }
     return hash;
-}
-
-static uint64_t num_nodes(const cgs_recording_t *recording)
-{
-    uint64_t num = 0;
-    uint32_t s;
-
-    for (s = 0; s < recording->num_segments; ++s) {
-        num += recording->segments[s].num_ops;
-    }
-    return num;
 }
 
 static void sleep_longer(cgs_phases_t *phases)
@@ -52,27 +36,50 @@ static void sleep_longer(cgs_phases_t *phases)
     ++phases->sleeps;
 }
 
+void cgs_phases_init(cgs_phases_t *phases, cgs_chunk_t *chunk)
+{
+    *phases = (cgs_phases_t){.chunk = {chunk}, .num = 1};
+}
+
 void cgs_phases_collapse(cgs_phases_t *phases)
 {
-    cgs_recording_t kept = *cgs_phases_current(phases);
-    uint32_t        i;
+    cgs_chunk_t *kept = cgs_phases_current(phases);
+    uint32_t    i;
 
-    memset(cgs_phases_current(phases), 0, sizeof(kept));
     for (i = 0; i < CGS_MAX_PHASES; ++i) {
-        cgs_recording_release(&phases->recording[i]);
+        if (phases->chunk[i] != kept) {
+            cgs_chunk_destroy(phases->chunk[i]);
+        }
+        phases->chunk[i] = NULL;
     }
-    phases->recording[0] = kept;
-    phases->current      = 0;
-    phases->num          = 1;
-    phases->num_history  = 0;
-    phases->futile       = 0;
-    phases->wanted       = 0;
+    phases->chunk[0]    = kept;
+    phases->current     = 0;
+    phases->num         = 1;
+    phases->num_history = 0;
+    phases->futile      = 0;
+    phases->wanted      = 0;
 }
 
 void cgs_phases_release(cgs_phases_t *phases)
 {
-    cgs_phases_collapse(phases);
-    cgs_recording_release(cgs_phases_current(phases));
+    uint32_t i;
+
+    for (i = 0; i < CGS_MAX_PHASES; ++i) {
+        cgs_chunk_destroy(phases->chunk[i]);
+        phases->chunk[i] = NULL;
+    }
+    phases->num = 0;
+}
+
+size_t cgs_phases_bytes(const cgs_phases_t *phases)
+{
+    size_t   bytes = 0;
+    uint32_t i;
+
+    for (i = 0; i < phases->num; ++i) {
+        bytes += cgs_chunk_bytes(phases->chunk[i]);
+    }
+    return bytes;
 }
 
 void cgs_phases_advance(cgs_phases_t *phases)
@@ -89,7 +96,7 @@ void cgs_phases_choose(cgs_phases_t *phases, cgs_call_t *call)
 
     for (i = 0; i < phases->num; ++i) {
         phase = (phases->current + i) % phases->num;
-        op    = &phases->recording[phase].segments[0].ops[0];
+        op    = &phases->chunk[phase]->ops[0];
         if ((op->kind == call->kind) &&
             (cgs_op_kinds[op->kind]->compare(op, call) == CGS_MATCH_SAME)) {
             phases->current = phase;
@@ -116,50 +123,50 @@ static uint32_t find_period(cgs_phases_t *phases, uint64_t hash)
     return period;
 }
 
-/* The run that has ended becomes a phase; the current recording serves for
- * what comes after the last of them. */
-static void add_phase(cgs_phases_t *phases)
+/* The run that has ended becomes a phase; the current chunk serves for what
+ * comes after the last of them. */
+static bool add_phase(cgs_phases_t *phases)
 {
-    cgs_recording_t *copy = &phases->recording[phases->num];
+    const cgs_chunk_t *current = cgs_phases_current(phases);
+    cgs_chunk_t       *copy    = cgs_chunk_copy(current, 0, current->num_ops);
 
-    if (cgs_recording_copy(cgs_phases_current(phases), copy) != 0) {
-        cgs_recording_release(copy);
+    if (copy == NULL) {
         cgs_phases_collapse(phases);
         sleep_longer(phases);
-        return;
+        return false;
     }
-    ++phases->num;
+    phases->chunk[phases->num++] = copy;
+    return true;
 }
 
-void cgs_phases_learn(cgs_phases_t *phases, uint64_t patched)
+bool cgs_phases_learn(cgs_phases_t *phases, uint64_t patched)
 {
     uint32_t period;
 
-    phases->num = phases->num > 0 ? phases->num : 1;
     if (phases->wanted > phases->num) {
-        add_phase(phases);
-        return;
+        return add_phase(phases);
     }
-    if (2 * patched < num_nodes(cgs_phases_current(phases))) {
+    if (2 * patched < cgs_phases_current(phases)->num_ops) {
         phases->futile = 0;
-        return;
+        return false;
     }
     if (phases->asleep > 0) {
         --phases->asleep;
-        return;
+        return false;
     }
     if (++phases->futile > PATIENCE) {
         cgs_phases_collapse(phases);
         sleep_longer(phases);
-        return;
+        return false;
     }
     if (phases->num > 1) {
-        return;
+        return false;
     }
-    period = find_period(phases, hash_recording(cgs_phases_current(phases)));
-    if (period > 1) {
-        phases->wanted = period;
-        phases->futile = 0;
-        add_phase(phases);
+    period = find_period(phases, hash_chunk(cgs_phases_current(phases)));
+    if (period <= 1) {
+        return false;
     }
+    phases->wanted = period;
+    phases->futile = 0;
+    return add_phase(phases);
 }

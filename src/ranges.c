@@ -23,11 +23,22 @@ static bool same_domain(const char *a, const char *b)
     return (a == b) || ((a != NULL) && (b != NULL) && !strcmp(a, b));
 }
 
+/* The domain of a range that is shut may be gone before its pop. */
+static uint64_t hash_domain(const char *domain)
+{
+    return domain != NULL ? cgs_op_hash_bytes(domain, strlen(domain), 1) : 0;
+}
+
 static void range_push(const char *domain, const char *text)
 {
     cgs_region_t *region;
+    cgs_enter_t  entered;
 
     if (cgs_life_is_off()) {
+        return;
+    }
+    if (cgs_self.shut) {
+        cgs_self.shut_depth += hash_domain(domain) == cgs_self.shut_domain;
         return;
     }
     region = cgs_flow_own_region();
@@ -39,8 +50,13 @@ static void range_push(const char *domain, const char *text)
         }
         return;
     }
-    region = cgs_region_of_range(domain, text, false);
-    if ((region != NULL) && cgs_region_enter(region)) {
+    region  = cgs_region_of_range(domain, text, false);
+    entered = region != NULL ? cgs_region_enter(region) : CGS_ENTER_REFUSED;
+    if (entered == CGS_ENTER_SHUT) {
+        cgs_self.shut        = true;
+        cgs_self.shut_depth  = 0;
+        cgs_self.shut_domain = hash_domain(domain);
+    } else if (entered == CGS_ENTERED) {
         region->depth = 0;
         if (!same_domain(region->domain, domain)) {
             free(region->domain);
@@ -51,8 +67,16 @@ static void range_push(const char *domain, const char *text)
 
 static void range_pop(const char *domain)
 {
-    cgs_region_t *region = cgs_flow_own_region();
+    cgs_region_t *region;
 
+    if (cgs_self.shut) {
+        if ((hash_domain(domain) == cgs_self.shut_domain) &&
+            (cgs_self.shut_depth-- == 0)) {
+            cgs_self.shut = false;
+        }
+        return;
+    }
+    region = cgs_flow_own_region();
     if ((region == NULL) || cgs_self.joined || (region->range_id != 0) ||
         !same_domain(region->domain, domain) || cgs_life_is_child()) {
         return;
@@ -73,7 +97,7 @@ static void range_start(const char *domain, const char *text, uint64_t id)
         return;
     }
     region = cgs_region_of_range(domain, text, true);
-    if ((region != NULL) && cgs_region_enter(region)) {
+    if ((region != NULL) && (cgs_region_enter(region) == CGS_ENTERED)) {
         cgs_lock(&region->lock);
         region->range_id = id;
         cgs_unlock(&region->lock);

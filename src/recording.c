@@ -1,206 +1,180 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Growing and cutting of recordings.
+ * Growing and pruning of what is recorded.
  */
 #include "recording.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph.h"
-
-static void release_segment(cgs_segment_t *segment)
+cgs_place_t *cgs_place_create(void)
 {
-    cgs_graph_destroy(segment);
-    cgs_arena_release(&segment->arena);
-    free(segment->ops);
-    memset(segment, 0, sizeof(*segment));
+    cgs_place_t *place = calloc(1, sizeof(*place));
+
+    if (place != NULL) {
+        place->refs = 1;
+    }
+    return place;
 }
 
-int cgs_recording_open_segment(cgs_recording_t *recording, CUcontext ctx,
-                               CUdevice device)
+cgs_place_t *cgs_place_hold(cgs_place_t *place)
 {
-    uint32_t      capacity;
-    cgs_segment_t *segments, *segment;
+    if (place != NULL) {
+        ++place->refs;
+    }
+    return place;
+}
 
-    if (recording->num_segments == recording->capacity) {
-        capacity = recording->capacity > 0 ? 2 * recording->capacity : 4;
-        segments = realloc(recording->segments, capacity * sizeof(*segments));
-        if (segments == NULL) {
-            return -ENOMEM;
+static void unlink_variant(cgs_recording_t *recording, cgs_variant_t *variant)
+{
+    cgs_place_t *place = variant->place;
+    uint32_t    i;
+
+    for (i = 0; (i < place->num) && (place->variants[i] != variant); ++i) {
+    }
+    place->variants[i] = place->variants[--place->num];
+    if (place->current == variant) {
+        place->current = place->num > 0 ? place->variants[0] : NULL;
+    }
+    *(variant->newer != NULL ? &variant->newer->older : &recording->all) =
+        variant->older;
+    if (variant->older != NULL) {
+        variant->older->newer = variant->newer;
+    }
+    --recording->num_variants;
+}
+
+/* One holder fewer; a place without any joins the list of those that are to be
+ * destroyed. Not by recursion: a way may be as long as it likes. */
+static void let_go(cgs_place_t *place, cgs_place_t **doomed)
+{
+    if ((place != NULL) && (--place->refs == 0)) {
+        place->doomed = *doomed;
+        *doomed       = place;
+    }
+}
+
+static void destroy_variant(cgs_recording_t *recording, cgs_variant_t *variant,
+                            cgs_place_t **doomed)
+{
+    unlink_variant(recording, variant);
+    let_go(variant->next, doomed);
+    cgs_phases_release(&variant->phases);
+    free(variant);
+}
+
+static void destroy_doomed(cgs_recording_t *recording, cgs_place_t *doomed)
+{
+    cgs_place_t *place;
+
+    while (doomed != NULL) {
+        place  = doomed;
+        doomed = place->doomed;
+        while (place->num > 0) {
+            destroy_variant(recording, place->variants[0], &doomed);
         }
-        recording->segments = segments;
-        recording->capacity = capacity;
-    }
-    segment = &recording->segments[recording->num_segments++];
-    memset(segment, 0, sizeof(*segment));
-    segment->ctx    = ctx;
-    segment->device = device;
-    return 0;
-}
-
-uint32_t cgs_recording_find_lane(const cgs_segment_t *segment, CUstream stream)
-{
-    uint32_t lane;
-
-    for (lane = 0; (lane < segment->num_streams) &&
-         (segment->streams[lane] != stream); ++lane) {
-    }
-    return lane;
-}
-
-void cgs_recording_add_lane(cgs_recording_t *recording, CUstream stream,
-                            const cgs_stream_attrs_t *attrs)
-{
-    cgs_segment_t *segment = &recording->segments[recording->num_segments - 1];
-
-    segment->streams[segment->num_streams] = stream;
-    segment->attrs[segment->num_streams++] = *attrs;
-}
-
-uint32_t cgs_recording_find_event(const cgs_segment_t *segment, uint32_t end,
-                                  CUevent event)
-{
-    const cgs_op_t *op;
-    uint32_t       distance;
-
-    if (!segment->has_events) {
-        return 0;
-    }
-    for (distance = 1; distance <= end; ++distance) {
-        op = &segment->ops[end - distance];
-        if ((op->kind == CGS_OP_RECORD) && (op->event.event == event)) {
-            return distance;
-        }
-    }
-    return 0;
-}
-
-int cgs_recording_append(cgs_recording_t *recording, const cgs_call_t *call)
-{
-    cgs_segment_t *segment = &recording->segments[recording->num_segments - 1];
-    uint32_t      capacity;
-    cgs_op_t      *ops, *op;
-
-    if (segment->num_ops == segment->capacity) {
-        capacity = segment->capacity > 0 ? 2 * segment->capacity : 16;
-        ops      = realloc(segment->ops, capacity * sizeof(*ops));
-        if (ops == NULL) {
-            return -ENOMEM;
-        }
-        segment->ops      = ops;
-        segment->capacity = capacity;
-    }
-    op = &segment->ops[segment->num_ops];
-    memset(op, 0, sizeof(*op));
-    op->kind = call->kind;
-    op->lane = cgs_recording_find_lane(segment, call->stream);
-    if (cgs_op_kinds[call->kind]->take(op, call, &segment->arena) != 0) {
-        return -ENOMEM;
-    }
-    segment->has_events |= op->kind == CGS_OP_RECORD;
-    segment->num_frees  += op->kind == CGS_OP_FREE;
-    ++segment->num_ops;
-    return 0;
-}
-
-/* Streams come in the order of their first ops, so those that are left have
- * the first lanes. The others may be dead by the next launch. */
-static void drop_lanes(cgs_segment_t *segment)
-{
-    uint32_t i, num = 0;
-
-    segment->num_frees = 0;
-    for (i = 0; i < segment->num_ops; ++i) {
-        segment->num_frees += segment->ops[i].kind == CGS_OP_FREE;
-        num = segment->ops[i].lane >= num ? segment->ops[i].lane + 1u : num;
-    }
-    segment->num_streams = num;
-}
-
-void cgs_recording_truncate(cgs_recording_t *recording, uint32_t segment,
-                            uint32_t num_ops)
-{
-    uint32_t keep = num_ops > 0 ? segment + 1 : segment;
-    uint32_t i;
-
-    if (num_ops > 0) {
-        cgs_graph_destroy(&recording->segments[segment]);
-        recording->segments[segment].num_ops = num_ops;
-        drop_lanes(&recording->segments[segment]);
-    }
-    for (i = keep; i < recording->num_segments; ++i) {
-        release_segment(&recording->segments[i]);
-    }
-    if (keep < recording->num_segments) {
-        recording->num_segments = keep;
+        free(place->variants);
+        free(place);
     }
 }
 
-int cgs_recording_copy(const cgs_recording_t *from, cgs_recording_t *to)
+void cgs_place_release(cgs_recording_t *recording, cgs_place_t *place)
 {
-    const cgs_segment_t *segment;
-    const cgs_op_t      *op;
-    cgs_call_t          call;
-    uint32_t            s, i;
-    int                 status;
+    cgs_place_t *doomed = NULL;
 
-    for (s = 0; s < from->num_segments; ++s) {
-        segment = &from->segments[s];
-        status  = cgs_recording_open_segment(to, segment->ctx,
-                                             segment->device);
-        for (i = 0; (i < segment->num_streams) && (status == 0); ++i) {
-            cgs_recording_add_lane(to, segment->streams[i],
-                                   &segment->attrs[i]);
-        }
-        if (status == 0) {
-            to->segments[s].all_records = segment->all_records;
-        }
-        for (i = 0; (i < segment->num_ops) && (status == 0); ++i) {
-            op          = &segment->ops[i];
-            call.kind   = op->kind;
-            call.stream = segment->streams[op->lane];
-            cgs_op_kinds[op->kind]->recall(op, &call);
-            status = cgs_recording_append(to, &call);
-        }
-        if (status != 0) {
-            return status;
-        }
-    }
-    return 0;
+    let_go(place, &doomed);
+    destroy_doomed(recording, doomed);
 }
 
-bool cgs_recording_refresh(cgs_segment_t *segment)
+static bool make_room(cgs_place_t *place)
 {
-    const cgs_op_kind_t *kind;
-    uint32_t            i;
+    uint32_t      capacity = place->capacity > 0 ? 2 * place->capacity : 1;
+    cgs_variant_t **variants;
 
-    for (i = 0; i < segment->num_ops; ++i) {
-        kind = cgs_op_kinds[segment->ops[i].kind];
-        if ((kind->refresh != NULL) &&
-            !kind->refresh(&segment->ops[i], segment->device)) {
-            return false;
-        }
+    if (place->num < place->capacity) {
+        return true;
     }
+    variants = realloc(place->variants, capacity * sizeof(*variants));
+    if (variants == NULL) {
+        return false;
+    }
+    place->variants = variants;
+    place->capacity = capacity;
     return true;
+}
+
+cgs_variant_t *cgs_recording_add(cgs_recording_t *recording,
+                                 cgs_place_t *place, cgs_chunk_t *chunk)
+{
+    cgs_variant_t *variant = calloc(1, sizeof(*variant));
+
+    if ((chunk == NULL) || (variant == NULL) || !make_room(place)) {
+        cgs_chunk_destroy(chunk);
+        free(variant);
+        return NULL;
+    }
+    cgs_phases_init(&variant->phases, chunk);
+    variant->place                = place;
+    place->variants[place->num++] = variant;
+    place->current                = variant;
+    variant->older                = recording->all;
+    if (variant->older != NULL) {
+        variant->older->newer = variant;
+    }
+    recording->all = variant;
+    ++recording->num_variants;
+    return variant;
+}
+
+void cgs_variant_lead(cgs_recording_t *recording, cgs_variant_t *variant,
+                      cgs_place_t *place)
+{
+    cgs_place_t *before = variant->next;
+
+    variant->next = cgs_place_hold(place);
+    cgs_place_release(recording, before);
+}
+
+void cgs_recording_remove(cgs_recording_t *recording, cgs_variant_t *variant)
+{
+    cgs_place_t *doomed = NULL;
+
+    destroy_variant(recording, variant, &doomed);
+    destroy_doomed(recording, doomed);
+}
+
+cgs_variant_t *cgs_place_oldest(const cgs_place_t *place,
+                                const cgs_variant_t *keep)
+{
+    cgs_variant_t *oldest = NULL;
+    uint32_t      i;
+
+    for (i = 0; i < place->num; ++i) {
+        if ((place->variants[i] != keep) &&
+            ((oldest == NULL) ||
+             (place->variants[i]->last_run < oldest->last_run))) {
+            oldest = place->variants[i];
+        }
+    }
+    return oldest;
 }
 
 void cgs_recording_release(cgs_recording_t *recording)
 {
-    cgs_recording_truncate(recording, 0, 0);
-    free(recording->segments);
-    memset(recording, 0, sizeof(*recording));
+    cgs_place_release(recording, recording->first);
+    recording->first    = NULL;
+    recording->has_work = false;
 }
 
 size_t cgs_recording_bytes(const cgs_recording_t *recording)
 {
-    size_t   bytes = recording->capacity * sizeof(cgs_segment_t);
-    uint32_t i;
+    const cgs_variant_t *variant;
+    size_t              bytes = 0;
 
-    for (i = 0; i < recording->num_segments; ++i) {
-        bytes += recording->segments[i].arena.bytes +
-                 recording->segments[i].capacity * sizeof(cgs_op_t);
+    for (variant = recording->all; variant != NULL;
+         variant = variant->older) {
+        bytes += sizeof(*variant) + sizeof(*variant->place) +
+                 cgs_phases_bytes(&variant->phases);
     }
     return bytes;
 }

@@ -1,92 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One recorded way through a region: segments of ops, cut where the program
- * made a call that held-back work must not cross.
+ * All that is recorded of a region: places, and the variants that lead on from
+ * each.
+ *
+ *     first --- variant --- place --- variant --- place --- variant --- (end)
+ *                             |                     |
+ *                             +------ variant ------+
+ *
+ * A variant is a chunk of ops, and the place where a run stands after it.
+ * Where runs differ, a place has several variants; they may lead to the same
+ * place again or go ways of their own. Places never lead back.
  */
 #ifndef CGS_RECORDING_H
 #define CGS_RECORDING_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "phases.h"
 
-#include "arena.h"
-#include "op.h"
-#include "stream.h"
+/** Variants that one place may have; the `variants` key allows fewer. */
+#define CGS_MAX_VARIANTS 64
 
-/** Streams that one segment may have. */
-#define CGS_MAX_LANES 8
+typedef struct cgs_place   cgs_place_t;
+typedef struct cgs_variant cgs_variant_t;
 
-/** The ops between two barriers, and their graph. */
+/** One recorded way on from a place. */
+struct cgs_variant {
+    cgs_place_t  *place;    /**< where it begins */
+    cgs_place_t  *next;     /**< where it leads to, NULL: to the run's end */
+    cgs_phases_t phases;    /**< the chunk, or several that take turns */
+    uint64_t     last_run;  /**< of the region, that passed here */
+    uint64_t     launched_run; /**< that launched it last */
+    uint64_t     patched;   /**< nodes, for that launch */
+    bool         is_raw;    /**< just recorded: not yet cut into chunks */
+    cgs_variant_t *newer, *older; /**< all of the recording */
+};
+
+/** A point of the region's way. */
+struct cgs_place {
+    cgs_variant_t **variants;
+    uint32_t      num, capacity;
+    cgs_variant_t *current; /**< the one that was followed last, or NULL */
+    uint32_t      refs;     /**< variants that lead here, and other holders */
+    cgs_place_t   *doomed;  /**< next one to be destroyed */
+};
+
+/** All zero is the empty one. Owned by its region, under the region's lock. */
 typedef struct {
-    cgs_op_t    *ops;
-    uint32_t    num_ops, capacity;
-    CUstream    streams[CGS_MAX_LANES]; /**< in the order of their first ops:
-                             the graph is launched on the first. Normalised,
-                             never NULL; alive only once a call of this run
-                             was made on it */
-    cgs_stream_attrs_t attrs[CGS_MAX_LANES]; /**< of the streams */
-    uint32_t    num_streams;
-    CUcontext   ctx;
-    CUdevice    device; /**< of the context */
-    cgs_arena_t arena;  /**< what the ops point to */
-
-    cgs_staging_t *staging; /**< for copies from pageable memory, or NULL */
-    CUevent     joins[CGS_MAX_LANES]; /**< of ours, where there are several
-                                           streams */
-    CUgraph     graph;
-    CUgraphExec exec;      /**< NULL: not built */
-    size_t      device_bytes; /**< that exec took */
-    bool        uploaded;  /**< exec is on the device */
-    uint32_t    *dirty;    /**< ops that differ from their nodes */
-    uint32_t    num_dirty;
-    bool        has_events; /**< some op records one */
-    bool        all_records; /**< each record of an event has a node */
-    uint32_t    num_frees;  /**< ops that are called after the graph */
-    uint32_t    failures;  /**< builds and launches that failed */
-} cgs_segment_t;
-
-/** Owned by its region, under the region's lock. */
-typedef struct {
-    cgs_segment_t *segments;
-    uint32_t      num_segments, capacity;
+    cgs_place_t   *first; /**< where runs begin; NULL: nothing is recorded */
+    cgs_variant_t *all;   /**< newest first */
+    uint32_t      num_variants;
+    bool          has_work; /**< chunks to cut or graphs to build */
 } cgs_recording_t;
 
-/** Add an admitted call as the last op of the last segment, on one of its
- *  streams. @return 0 or -ENOMEM. */
-int cgs_recording_append(cgs_recording_t *recording, const cgs_call_t *call);
+/** The chunk of a variant that the run follows. */
+static inline cgs_chunk_t *cgs_variant_chunk(const cgs_variant_t *variant)
+{
+    return cgs_phases_current(&variant->phases);
+}
 
-/** Begin a segment without streams; ops are appended to it.
- *  @return 0 or -ENOMEM. */
-int cgs_recording_open_segment(cgs_recording_t *recording, CUcontext ctx,
-                               CUdevice device);
+/** Whether nothing is recorded. */
+static inline bool cgs_recording_is_empty(const cgs_recording_t *recording)
+{
+    return recording->all == NULL;
+}
 
-/** The lane of a stream in a segment, or num_streams if it has none. */
-uint32_t cgs_recording_find_lane(const cgs_segment_t *segment,
-                                 CUstream stream);
+/** A place with one holder. @return NULL without memory. */
+cgs_place_t *cgs_place_create(void);
 
-/** Give the last segment one more stream; it has room. */
-void cgs_recording_add_lane(cgs_recording_t *recording, CUstream stream,
-                            const cgs_stream_attrs_t *attrs);
+/** One holder more (may be NULL), or one fewer: without any, the place and
+ *  all that only it leads to are destroyed. @{ */
+cgs_place_t *cgs_place_hold(cgs_place_t *place);
+void cgs_place_release(cgs_recording_t *recording, cgs_place_t *place);
+/** @} */
 
-/** How many ops before op `end` of a segment an event was last recorded in it,
- *  or 0 if it was not. */
-uint32_t cgs_recording_find_event(const cgs_segment_t *segment, uint32_t end,
-                                  CUevent event);
+/** Add a variant to a place; the chunk is its own then, also after an error.
+ *  It leads to the run's end. @return NULL without memory. */
+cgs_variant_t *cgs_recording_add(cgs_recording_t *recording,
+                                 cgs_place_t *place, cgs_chunk_t *chunk);
 
-/** Keep the first `num_ops` ops of a segment and nothing after them. The
- *  segment's graph, if any, is destroyed. Calls the driver. */
-void cgs_recording_truncate(cgs_recording_t *recording, uint32_t segment,
-                            uint32_t num_ops);
+/** Have a variant lead to a place, or to the end (NULL). */
+void cgs_variant_lead(cgs_recording_t *recording, cgs_variant_t *variant,
+                      cgs_place_t *place);
 
-/** Copy the ops of a recording, without its graphs, into an empty one.
- *  @return 0 or -ENOMEM, with part of them copied. */
-int cgs_recording_copy(const cgs_recording_t *from, cgs_recording_t *to);
+/** Destroy a variant; its place stays. Calls the driver. */
+void cgs_recording_remove(cgs_recording_t *recording, cgs_variant_t *variant);
 
-/** Look again at the addresses that a segment's nodes would hold, where memory
- *  has changed since. Calls the driver.
- *  @return false if one of them no longer means such memory. */
-bool cgs_recording_refresh(cgs_segment_t *segment);
+/** The variant of a place, other than `keep`, that was followed longest ago;
+ *  NULL where there is none. */
+cgs_variant_t *cgs_place_oldest(const cgs_place_t *place,
+                                const cgs_variant_t *keep);
 
 /** Destroy all. Calls the driver. */
 void cgs_recording_release(cgs_recording_t *recording);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "cursor.h"
 #include "flow.h"
 #include "function.h"
@@ -23,8 +24,12 @@
 /* Host memory for recordings of regions that were entered only once; most of
  * those never come again ("step 1", "step 2", ...). */
 #define MAX_FIRST_BYTES (64u << 20)
+/* A variant that was not followed for so many runs may go. */
+#define IDLE_RUNS 64
 /* Runs without a recording after one had to be given up for its memory. */
 #define RUNS_WITHOUT_MEMORY 100
+
+const char *const cgs_no_budget = "memory_mb is used up";
 
 /* What a range turned out to be. */
 typedef struct {
@@ -41,6 +46,7 @@ static struct {
     unsigned                num_regions;
     cgs_region_t            *names;        /* uthash by name */
     atomic_size_t           first_bytes;   /* of recordings entered once */
+    atomic_ullong           entered;       /* runs of all regions */
 } regions;
 
 cgs_region_t *cgs_region_first(void)
@@ -201,7 +207,36 @@ void cgs_region_disown_streams(cgs_region_t *region)
     atomic_store_explicit(&region->num_streams, 0, memory_order_release);
 }
 
-bool cgs_region_enter(cgs_region_t *region)
+/* Whether the next run is replayed or recorded at all; else it is over. */
+static bool pass_gate(cgs_region_t *region)
+{
+    if ((cgs_config_get()->mode != CGS_MODE_ON) || region->recapture ||
+        (region->stats.runs < region->rule->warmup) ||
+        cgs_recording_is_empty(&region->recording) ||
+        cgs_gate_enter(&region->gate, region->rule->gate, cgs_clock_ns())) {
+        return true;
+    }
+    ++region->stats.runs;
+    ++region->stats.plain_runs;
+    cgs_region_fallback(region, "it is no faster replayed than plain, or that "
+                        "is tried");
+    cgs_gate_leave(&region->gate, CGS_PATH_PLAIN);
+    return false;
+}
+
+static void note_entered(cgs_region_t *region)
+{
+    atomic_store_explicit(&region->entered_before,
+                          atomic_load_explicit(&region->entered,
+                                               memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(&region->entered,
+                          atomic_fetch_add_explicit(&regions.entered, 1,
+                                                    memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
+
+cgs_enter_t cgs_region_enter(cgs_region_t *region)
 {
     cgs_thread_t *self = &cgs_self;
 
@@ -209,10 +244,17 @@ bool cgs_region_enter(cgs_region_t *region)
         cgs_lock(&region->lock);
         cgs_region_fallback(region, "it was open in another thread");
         cgs_unlock(&region->lock);
-        return false;
+        return CGS_ENTER_REFUSED;
     }
     ++self->guard;
     cgs_lock(&region->lock);
+    if (!pass_gate(region)) {
+        cgs_unlock(&region->lock);
+        --self->guard;
+        atomic_store_explicit(&region->busy, false, memory_order_release);
+        return CGS_ENTER_SHUT;
+    }
+    note_entered(region);
     cgs_cursor_start(region);
     self->region     = region;
     self->joined     = false;
@@ -224,10 +266,10 @@ bool cgs_region_enter(cgs_region_t *region)
     if (!cgs_flow_open(region)) {
         self->region = NULL;
         atomic_store_explicit(&region->busy, false, memory_order_release);
-        return false;
+        return CGS_ENTER_REFUSED;
     }
     cgs_life_gate_add(1);
-    return true;
+    return CGS_ENTERED;
 }
 
 /* A region that has run once is the first to go: it may never come again, and
@@ -243,7 +285,7 @@ static void forget_first_runs(void)
         }
         cgs_lock(&region->lock);
         if (region->stats.runs == 1) {
-            cgs_phases_release(&region->phases);
+            cgs_recording_release(&region->recording);
         }
         cgs_unlock(&region->lock);
         atomic_store(&region->busy, false);
@@ -256,7 +298,7 @@ static void count_first_run(cgs_region_t *region)
 
     cgs_lock(&region->lock);
     if (region->stats.runs == 1) {
-        bytes = cgs_recording_bytes(cgs_phases_current(&region->phases));
+        bytes = cgs_recording_bytes(&region->recording);
     }
     cgs_unlock(&region->lock);
     if ((bytes > 0) &&
@@ -266,11 +308,71 @@ static void count_first_run(cgs_region_t *region)
     }
 }
 
+/* The region that was not entered for longest, and not since this one's last
+ * run but one: what is used by turns is kept, whoever came first. */
+static cgs_region_t *find_idle(const cgs_region_t *wanting)
+{
+    uint64_t     limit   = atomic_load(&wanting->entered_before);
+    cgs_region_t *oldest = NULL;
+    cgs_region_t *region;
+
+    for (region = cgs_region_first(); region != NULL; region = region->next) {
+        if ((region != wanting) && !atomic_load(&region->busy) &&
+            atomic_load(&region->has_recording) &&
+            (atomic_load(&region->entered) < limit) &&
+            ((oldest == NULL) || (atomic_load(&region->entered) <
+                                  atomic_load(&oldest->entered)))) {
+            oldest = region;
+        }
+    }
+    return oldest;
+}
+
+/* Give up what was not used for longest, here or elsewhere, so that the region
+ * finds memory in its next run. */
+static void make_room(cgs_region_t *wanting)
+{
+    cgs_region_t *idle = find_idle(wanting);
+
+    if ((idle == NULL) || atomic_exchange(&idle->busy, true)) {
+        return;
+    }
+    cgs_region_destroy(idle, "its memory was wanted elsewhere");
+    atomic_store(&idle->busy, false);
+}
+
+/* Variants of the region's own that were not followed for many runs. */
+static void drop_old_variants(cgs_region_t *region)
+{
+    cgs_variant_t *variant = region->recording.all;
+    cgs_variant_t *older;
+
+    for (; variant != NULL; variant = older) {
+        older = variant->older;
+        if ((variant->place->num > 1) &&
+            (variant->last_run + IDLE_RUNS < region->stats.runs)) {
+            cgs_recording_remove(&region->recording, variant);
+            /* It may have led to the next one in the list. */
+            older = region->recording.all;
+        }
+    }
+}
+
 void cgs_region_leave(cgs_region_t *region)
 {
+    bool wants_memory;
+
     ++cgs_self.guard;
     cgs_lock(&region->lock);
     cgs_cursor_finish(region);
+    wants_memory         = region->wants_memory;
+    region->wants_memory = false;
+    if (wants_memory) {
+        drop_old_variants(region);
+    }
+    atomic_store_explicit(&region->has_recording,
+                          !cgs_recording_is_empty(&region->recording),
+                          memory_order_relaxed);
     atomic_fetch_add(&region->run_serial, 1);
     region->range_id = 0;
     cgs_unlock(&region->lock);
@@ -279,6 +381,9 @@ void cgs_region_leave(cgs_region_t *region)
     cgs_flow_close(region);
     cgs_life_gate_add(-1);
     count_first_run(region);
+    if (wants_memory) {
+        make_room(region);
+    }
     atomic_store_explicit(&region->busy, false, memory_order_release);
 }
 
@@ -319,25 +424,30 @@ void cgs_region_cut(cgs_region_t *region, const char *reason)
     }
 }
 
+static void measure_chunk(cgs_region_stats_t *stats, const cgs_chunk_t *chunk)
+{
+    ++stats->chunks;
+    if (chunk->exec != NULL) {
+        stats->nodes        += chunk->num_ops;
+        stats->device_bytes += chunk->device_bytes;
+    }
+}
+
 void cgs_region_measure(cgs_region_t *region)
 {
-    cgs_region_stats_t    *stats = &region->stats;
-    const cgs_recording_t *recording;
-    uint32_t              phase, i;
+    cgs_region_stats_t  *stats = &region->stats;
+    const cgs_variant_t *variant;
+    uint32_t            i;
 
-    stats->segments     = 0;
+    stats->variants     = region->recording.num_variants;
+    stats->chunks       = 0;
     stats->nodes        = 0;
-    stats->host_bytes   = 0;
+    stats->host_bytes   = cgs_recording_bytes(&region->recording);
     stats->device_bytes = 0;
-    for (phase = 0; phase < CGS_MAX_PHASES; ++phase) {
-        recording          = &region->phases.recording[phase];
-        stats->segments   += recording->num_segments;
-        stats->host_bytes += cgs_recording_bytes(recording);
-        for (i = 0; i < recording->num_segments; ++i) {
-            if (recording->segments[i].exec != NULL) {
-                stats->nodes        += recording->segments[i].num_ops;
-                stats->device_bytes += recording->segments[i].device_bytes;
-            }
+    for (variant = region->recording.all; variant != NULL;
+         variant = variant->older) {
+        for (i = 0; i < variant->phases.num; ++i) {
+            measure_chunk(stats, variant->phases.chunk[i]);
         }
     }
 }
@@ -353,14 +463,14 @@ void cgs_region_destroy(cgs_region_t *region, const char *reason)
 {
     ++cgs_self.guard;
     cgs_lock(&region->lock);
-    if (cgs_phases_current(&region->phases)->num_segments > 0) {
+    if (!cgs_recording_is_empty(&region->recording)) {
         cgs_log(CGS_LOG_INFO, "region %s: destroyed: %s", region->name,
                 reason);
         cgs_region_measure(region);
         region->stats.destroyed = true;
         cgs_region_disown_streams(region);
         cgs_cursor_go_plain(region, reason);
-        cgs_phases_release(&region->phases);
+        cgs_recording_release(&region->recording);
     }
     cgs_unlock(&region->lock);
     --cgs_self.guard;
@@ -372,7 +482,7 @@ bool cgs_region_give_up_memory(const char *reason)
     bool         found = false;
 
     for (region = cgs_region_first(); region != NULL; region = region->next) {
-        if (cgs_phases_current(&region->phases)->num_segments > 0) {
+        if (!cgs_recording_is_empty(&region->recording)) {
             found = true;
             cgs_region_destroy(region, reason);
             cgs_lock(&region->lock);

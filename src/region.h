@@ -14,9 +14,13 @@
 #include <uthash.h>
 
 #include "config.h"
-#include "phases.h"
+#include "gate.h"
+#include "recording.h"
 #include "report.h"
 #include "thread.h"
+
+/** The reason that `memory_mb` is used up. */
+extern const char *const cgs_no_budget;
 
 /** Streams of one region that other threads may join it on. */
 #define CGS_MAX_STREAMS 16
@@ -31,17 +35,37 @@ typedef enum {
     CGS_RUN_REPLAY  /**< holds them against the recording */
 } cgs_run_mode_t;
 
+/** The way back from a recording to the older one that it left. */
+typedef struct {
+    cgs_place_t *place;  /**< where they may meet, held; NULL: nowhere */
+    uint32_t    skip;    /**< calls that the older one had before it */
+    uint32_t    match;   /**< last calls that were as the place's first ones */
+    uint32_t    waited;  /**< calls that did not meet it */
+} cgs_rejoin_t;
+
 /** Where the open run stands. */
 typedef struct {
     cgs_run_mode_t mode;
-    uint32_t       segment, op;  /**< next op to compare with */
-    bool           through;      /**< this segment goes out call by call */
+    cgs_place_t    *place;   /**< replay: where the run stands, NULL past the
+                                  end. Record: where the next variant begins,
+                                  NULL after the present one */
+    cgs_variant_t  *variant; /**< that is followed, or appended to; NULL */
+    uint32_t       op;       /**< next op to compare with; of a recording how
+                                  many there are, 0 where the next one begins
+                                  a chunk */
+    cgs_variant_t  *last;    /**< the one before it in this run, or NULL */
+    bool           through;  /**< this chunk goes out call by call */
     bool           may_record;   /**< a mismatch may begin a recording */
     bool           has_recorded; /**< this run appended ops */
     bool           diverged;     /**< this run was not as recorded */
+    bool           moved;        /**< it went from one variant to another */
     bool           launched;     /**< this run launched a graph */
     uint64_t       calls;        /**< ops called so far */
-    uint64_t       patched_before; /**< the region's count at the start */
+    uint64_t       patched_before, builds_before; /**< the region's counts at
+                                                       the start */
+    uint64_t       called_ns, left_ns; /**< while recording: when the last
+                                            call came in and went out */
+    cgs_rejoin_t   rejoin;
 } cgs_cursor_t;
 
 /** Reasons, and how often each came up. */
@@ -55,7 +79,8 @@ typedef struct {
     uint64_t         runs, replayed_runs, recordings, plain_runs;
     uint64_t         calls, swallowed, launches, patched, barriers;
     uint64_t         builds, build_ns;
-    uint64_t         segments, nodes; /**< held now, or when they were */
+    uint64_t         variants, chunks, nodes; /**< held now, or when they
+                                                   were */
     uint64_t         host_bytes, device_bytes; /**< destroyed */
     bool             destroyed; /**< the recording, since the last one */
     cgs_reasons_t    fallbacks, cuts;
@@ -82,6 +107,10 @@ typedef struct cgs_region {
     _Atomic(CUstream) streams[CGS_MAX_STREAMS];
     atomic_uint       num_streams;
 
+    atomic_bool   has_recording;
+    atomic_ullong entered, entered_before; /**< the last two runs' numbers, of
+                                                all regions' runs */
+
     /* The timer's alone. */
     uint64_t seen_serial, seen_us;
     unsigned seen_held;
@@ -89,10 +118,12 @@ typedef struct cgs_region {
     /* Under the lock. */
     cgs_lock_t         lock;
     cgs_cursor_t       cursor;
-    cgs_phases_t       phases;     /**< the recording, or several in turn */
+    cgs_recording_t    recording;
+    cgs_gate_t         gate;
     bool               events_vary; /**< which records are of one event is
                                          not the same in all runs */
     bool               recapture;  /**< record anew at the next run */
+    bool               wants_memory; /**< the budget has not sufficed */
     uint32_t           wasted;     /**< recordings since the last full replay */
     uint64_t           record_run; /**< no recording before this run */
     CUresult           pending;    /**< error that a swallowed call had */
@@ -115,9 +146,16 @@ typedef struct cgs_region {
 cgs_region_t *cgs_region_of_range(const char *domain, const char *text,
                                   bool start_end);
 
-/** Begin a run in this thread. Builds what was recorded before.
- *  @return false if it cannot be: the range is to be left alone. */
-bool cgs_region_enter(cgs_region_t *region);
+/** What came of entering a region. */
+typedef enum {
+    CGS_ENTERED,
+    CGS_ENTER_REFUSED, /**< the range is to be left alone */
+    CGS_ENTER_SHUT     /**< the run goes plain: the range counts, its calls do
+                            not */
+} cgs_enter_t;
+
+/** Begin a run in this thread. Builds what was recorded before. */
+cgs_enter_t cgs_region_enter(cgs_region_t *region);
 
 /** End the open run, from any thread. */
 void cgs_region_leave(cgs_region_t *region);

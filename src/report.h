@@ -53,7 +53,8 @@ typedef struct {
     uint64_t             launches;      /**< of graphs */
     uint64_t             patched;       /**< nodes given new parameters */
     uint64_t             barriers;
-    uint64_t             segments;
+    uint64_t             variants;
+    uint64_t             chunks;
     uint64_t             nodes;
     uint64_t             builds;
     uint64_t             build_ns;      /**< all builds together */

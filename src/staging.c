@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ring of a few slots, each as large as one run of its segment needs, and
+ * A ring of a few slots, each as large as one run of its chunk needs, and
  * an event for each that says when its readers are done.
  */
 #include "staging.h"
@@ -10,7 +10,7 @@
 
 /* Runs that may be on their way at a time. */
 #define NUM_SLOTS 4
-/* Streams that may read one slot: those of a segment. */
+/* Streams that may read one slot: those of a chunk. */
 #define MAX_READERS 8
 
 struct cgs_staging {

@@ -15,13 +15,13 @@
 /** Most bytes of one copy that is staged; larger ones are barriers. */
 #define CGS_MAX_STAGED (256u * 1024)
 
-/** The staging memory of one segment; under its region's lock. */
+/** The staging memory of one chunk; under its region's lock. */
 typedef struct cgs_staging cgs_staging_t;
 
 /**
- * Make staging memory. Calls the driver; the segment's context is current.
+ * Make staging memory. Calls the driver; the chunk's context is current.
  *
- * @param bytes   Bytes that one run of the segment stages.
+ * @param bytes   Bytes that one run of the chunk stages.
  * @param staging Set to the new one.
  */
 CUresult cgs_staging_create(size_t bytes, cgs_staging_t **staging);

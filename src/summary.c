@@ -30,7 +30,7 @@ static const char *region_state(const cgs_region_t *region)
     if (stats->destroyed) {
         return "ended";
     }
-    if (stats->segments == 0) {
+    if (stats->chunks == 0) {
         return "plain";
     }
     return stats->nodes > 0 ? "replaying" :
@@ -67,7 +67,8 @@ static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out,
         .launches         = stats->launches,
         .patched          = stats->patched,
         .barriers         = stats->barriers,
-        .segments         = stats->segments,
+        .variants         = stats->variants,
+        .chunks           = stats->chunks,
         .nodes            = stats->nodes,
         .builds           = stats->builds,
         .build_ns         = stats->build_ns,

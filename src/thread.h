@@ -22,6 +22,10 @@ typedef struct {
     bool              joined;     /**< the run was opened by another thread */
     uint64_t          run_serial; /**< that run's number: another thread may
                                        have ended it */
+    bool              shut;       /**< inside a range of a region that goes
+                                       plain */
+    uint32_t          shut_depth; /**< ranges nested in it, same domain */
+    uint64_t          shut_domain; /**< hash of its domain, 0 for none */
     int               guard;      /**< > 0 inside a driver call of ours */
     bool              ctx_known;  /**< ctx and device are up to date */
     CUcontext         ctx;        /**< current context */

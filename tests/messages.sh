@@ -110,12 +110,12 @@ done
 for value in '' 'domain:' ':'; do
     one_line "$rule" nvtx "a glob" "domain" -- "$rule=nvtx=$value"
 done
-keys="warmup, on_change, max_defer_us, streams, enable"
-one_line CGSHIM_DEFAULTS nvtx "$keys" -- \
+keys="warmup, on_change, max_defer_us, streams, variants, chunk, gate"
+one_line CGSHIM_DEFAULTS nvtx "$keys, memory_mb, enable" -- \
     CGSHIM_DEFAULTS=nvtx=constant
 
 # What is around keys and values.
-one_line "$rule" warmap "nvtx, $keys" -- "$rule=warmap=3"
+one_line "$rule" warmap "nvtx, $keys, enable" -- "$rule=warmap=3"
 one_line "$rule" warmup "has no value" "$number" -- "$rule=warmup"
 one_line "$rule" warmup "given twice" -- "$rule=warmup=1 warmup=1"
 one_line "$rule" nvtx "a closing quote" -- "$rule=nvtx='const"

@@ -57,7 +57,7 @@ static void leave(void)
 }
 
 /* A run of steps with the values first, first + 1, ... */
-static void run_steps(const char *name, uint32_t first, unsigned num)
+static inline void run_steps(const char *name, uint32_t first, unsigned num)
 {
     unsigned i;
 
@@ -68,7 +68,7 @@ static void run_steps(const char *name, uint32_t first, unsigned num)
     leave();
 }
 
-static void run_times(const char *name, unsigned times, uint32_t first,
+static inline void run_times(const char *name, unsigned times, uint32_t first,
                       unsigned num)
 {
     while (times-- > 0) {

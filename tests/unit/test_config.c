@@ -370,7 +370,8 @@ END_TEST
 #define CHANGE "takes patch, recapture or eager"
 #define GLOB \
     "takes the text of a range or a glob for it, after domain: for a domain"
-#define KEYS "takes nvtx, warmup, on_change, max_defer_us, streams, enable"
+#define KEYS "takes nvtx, warmup, on_change, max_defer_us, streams, variants, " \
+    "chunk, gate, enable"
 
 START_TEST(a_wrong_rule_is_one_line_and_ignored)
 {
@@ -454,9 +455,11 @@ START_TEST(wrong_defaults_stay_those_built_in)
     } cases[] = {
         {"CGSHIM_DEFAULTS=warmup=5 on_change=x", "on_change=x: " CHANGE},
         {"CGSHIM_DEFAULTS=warmup=5 nvtx=a", "nvtx=a: not a key here, takes "
-         "warmup, on_change, max_defer_us, streams, enable"},
+         "warmup, on_change, max_defer_us, streams, variants, chunk, gate, "
+         "memory_mb, enable"},
         {"CGSHIM_DEFAULTS=warmup=5 'a", "'a: not a key here, takes warmup, "
-         "on_change, max_defer_us, streams, enable"},
+         "on_change, max_defer_us, streams, variants, chunk, gate, "
+         "memory_mb, enable"},
     };
     cgs_config_t config;
     char         line[512];

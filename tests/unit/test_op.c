@@ -450,16 +450,32 @@ END_TEST
 START_TEST(what_is_no_argument_makes_another_shape)
 {
     static const struct {
-        unsigned   number;
-        const char *what;
+        unsigned    number;
+        unsigned    value;
+        const char  *what;
+        cgs_match_t match;
     } cases[] = {
-        {0, "grid"}, {1, "grid"}, {2, "grid"}, {3, "block"}, {4, "block"},
-        {5, "block"}, {6, "shared memory"}
+        {0, 1, "grid", CGS_MATCH_CHANGED},
+        {0, 0x7fffffff, "grid", CGS_MATCH_CHANGED},
+        {0, 0x80000000, "grid", CGS_MATCH_OTHER},
+        {0, 0, "grid", CGS_MATCH_OTHER},
+        {1, 65535, "grid", CGS_MATCH_CHANGED},
+        {1, 65536, "grid", CGS_MATCH_OTHER},
+        {1, 0, "grid", CGS_MATCH_OTHER},
+        {2, 65535, "grid", CGS_MATCH_CHANGED},
+        {2, 65536, "grid", CGS_MATCH_OTHER},
+        {3, 4, "block", CGS_MATCH_OTHER},
+        {4, 5, "block", CGS_MATCH_OTHER},
+        {5, 6, "block", CGS_MATCH_OTHER},
+        {6, 7, "shared memory", CGS_MATCH_CHANGED},
+        {6, 0, "shared memory", CGS_MATCH_CHANGED},
+        {6, 9, "shared memory", CGS_MATCH_OTHER}
     };
     CUfunction  f          = prg_kernel(&core, "k_nothing");
     unsigned    shape[7]   = {2, 3, 4, 5, 6, 7, 8};
     cgs_arena_t arena      = {0};
     cgs_call_t  call       = new_call();
+    unsigned    before;
     cgs_op_t    op;
     size_t      i;
 
@@ -467,16 +483,17 @@ START_TEST(what_is_no_argument_makes_another_shape)
                     NULL, NULL, NULL, 0);
     op = take(&call, &arena);
     for (i = 0; i < COUNT(cases); ++i) {
-        ++shape[cases[i].number];
-        call = new_call();
+        before                 = shape[cases[i].number];
+        shape[cases[i].number] = cases[i].value;
+        call                   = new_call();
         cgs_call_launch(&call, CGS_LAUNCH_PLAIN, f, shape, shape + 3,
                         shape[6], NULL, NULL, NULL, 0);
-        ck_assert_msg(kernel_kind->compare(&op, &call) == CGS_MATCH_OTHER,
+        ck_assert_msg(kernel_kind->compare(&op, &call) == cases[i].match,
                       "case %zu", i);
         ck_assert_str_eq(explain(&op, &call).what, cases[i].what);
         ck_assert_str_ne(explain(&op, &call).old_text,
                          explain(&op, &call).new_text);
-        --shape[cases[i].number];
+        shape[cases[i].number] = before;
     }
     call = new_call();
     cgs_call_launch(&call, CGS_LAUNCH_COOPERATIVE, f, shape, shape + 3,

@@ -24,7 +24,7 @@ static const char empty_module[] =
 __attribute__((constructor(101))) static void configure(void)
 {
     /* However slow the machine is: what is held stays held. */
-    setenv("CGSHIM_DEFAULTS", "max_defer_us=1000000000", 1);
+    setenv("CGSHIM_DEFAULTS", "max_defer_us=1000000000 gate=off", 1);
     setenv("CGSHIM_REGION_r", "", 1);
     setenv("CGSHIM_REGION_other", "", 1);
     setenv("CGSHIM_REGION_warm", "warmup=3", 1);
@@ -270,7 +270,7 @@ START_TEST(a_shorter_run_issues_what_it_held)
     run_times("r", 3, 1, STEPS - 2);
     ck_assert_uint_eq(stats("r")->recordings, 2);
     ck_assert_uint_eq(stats("r")->swallowed, 2 * STEPS + 3 * (STEPS - 2));
-    ck_assert_uint_eq(stats("r")->nodes, STEPS - 2);
+    ck_assert_uint_eq(stats("r")->nodes, STEPS + STEPS - 2);
     check_word();
 }
 END_TEST
@@ -324,8 +324,9 @@ START_TEST(another_context_is_another_call)
             PRG_CHECK(cuCtxPopCurrent_v2(&old));
         }
     }
-    /* Back in the first one it is another one again. */
-    ck_assert_uint_eq(stats("r")->recordings, 3);
+    /* Back in the first one it is the first recording again. */
+    ck_assert_uint_eq(stats("r")->recordings, 2);
+    ck_assert_uint_eq(stats("r")->swallowed, 6);
     ck_assert_uint_eq(core_word(set), 2);
 }
 END_TEST
@@ -389,9 +390,9 @@ END_TEST
 
 START_TEST(a_context_created_inside_is_noticed)
 {
-    CUdeviceptr           set = core_alloc(64, 0);
-    const cgs_recording_t *recording;
-    CUcontext             ctx;
+    CUdeviceptr         set = core_alloc(64, 0);
+    const cgs_variant_t *first;
+    CUcontext           ctx;
 
     enter("r");
     PRG_CHECK(cuMemsetD32Async(set, 1, 4, NULL));
@@ -400,10 +401,10 @@ START_TEST(a_context_created_inside_is_noticed)
     PRG_CHECK(cuMemsetD32Async(set, 3, 4, NULL));
     PRG_CHECK(cuMemsetD32Async(set, 4, 4, NULL));
     leave();
-    recording = cgs_phases_current(&region("r")->phases);
-    ck_assert_uint_eq(recording->num_segments, 2);
-    ck_assert_ptr_eq(recording->segments[0].ctx, core.context);
-    ck_assert_ptr_eq(recording->segments[1].ctx, ctx);
+    ck_assert_uint_eq(region("r")->recording.num_variants, 2);
+    first = region("r")->recording.first->current;
+    ck_assert_ptr_eq(cgs_variant_chunk(first)->ctx, core.context);
+    ck_assert_ptr_eq(cgs_variant_chunk(first->next->current)->ctx, ctx);
 }
 END_TEST
 
@@ -423,7 +424,7 @@ START_TEST(a_context_that_changes_in_each_run_is_a_cut)
         leave();
         PRG_CHECK(cuCtxSetCurrent(core.context));
     }
-    ck_assert_uint_eq(stats("r")->segments, 2);
+    ck_assert_uint_eq(stats("r")->chunks, 2);
     ck_assert_uint_eq(stats("r")->recordings, 1);
     ck_assert_uint_eq(stats("r")->launches, 6);
 }
@@ -515,7 +516,7 @@ START_TEST(another_stream_is_of_the_same_graph)
         step(4);
         leave();
     }
-    ck_assert_uint_eq(stats("r")->segments, 1);
+    ck_assert_uint_eq(stats("r")->chunks, 1);
     ck_assert_uint_eq(stats("r")->launches, 3);
     ck_assert_uint_eq(stats("r")->recordings, 1);
     check_word();
@@ -526,7 +527,7 @@ static CUgraphNode first_node(const char *name)
 {
     cgs_region_t *region = cgs_region_find(name);
 
-    return cgs_phases_current(&region->phases)->segments[0].ops[0].node;
+    return cgs_variant_chunk(region->recording.first->current)->ops[0].node;
 }
 
 START_TEST(what_a_stream_says_of_its_work_is_said_to_the_nodes)
@@ -578,7 +579,7 @@ START_TEST(a_call_that_failed_is_told_and_not_recorded)
         step(4);
         leave();
     }
-    ck_assert_uint_eq(stats("r")->segments, 2);
+    ck_assert_uint_eq(stats("r")->chunks, 2);
     ck_assert_uint_eq(stats("r")->recordings, 1);
     ck_assert_uint_eq(stats("r")->swallowed, 5 * 4);
     check_word();
@@ -624,7 +625,7 @@ START_TEST(a_barrier_that_was_recorded_costs_a_cut)
         step(4);
         leave();
     }
-    ck_assert_uint_eq(stats("r")->segments, 2);
+    ck_assert_uint_eq(stats("r")->chunks, 2);
     ck_assert_uint_eq(stats("r")->launches, 8);
     ck_assert_uint_eq(stats("r")->recordings, 1);
     ck_assert_uint_eq(stats("r")->replayed_runs, 4);
@@ -671,7 +672,8 @@ START_TEST(a_cut_learned_in_a_replay_is_replayed)
         step(4);
         leave();
     }
-    ck_assert_uint_eq(stats("r")->segments, 2);
+    /* The one without the cut is kept. */
+    ck_assert_uint_eq(stats("r")->chunks, 1 + 2);
     ck_assert_uint_eq(stats("r")->recordings, 2);
     ck_assert_uint_eq(stats("r")->replayed_runs, 2 + 4);
     check_word();
@@ -767,7 +769,7 @@ START_TEST(work_on_the_legacy_stream_meets_that_on_any_other)
     }
     /* Whichever of its names it is called by. */
     ck_assert_uint_eq(stats("r")->recordings, 1);
-    ck_assert_uint_eq(stats("r")->segments, 1);
+    ck_assert_uint_eq(stats("r")->chunks, 1);
     ck_assert_uint_eq(stats("r")->swallowed, 4 * 3);
 }
 END_TEST
@@ -1455,7 +1457,7 @@ START_TEST(destroy_frees_all_and_the_next_run_is_recorded)
     run_times("r", 4, 1, STEPS);
     cgs_region_destroy(region("r"), "a test");
     ck_assert(stats("r")->destroyed);
-    ck_assert_uint_eq(stats("r")->segments, 0);
+    ck_assert_uint_eq(stats("r")->chunks, 0);
     ck_assert_uint_eq(stats("r")->nodes, 0);
     ck_assert_uint_eq(stats("r")->host_bytes, 0);
     run_times("r", 4, 1, STEPS);
@@ -1531,7 +1533,7 @@ START_TEST(destroy_while_recording_keeps_no_half)
         step(1 + i);
     }
     leave();
-    ck_assert_uint_eq(stats("r")->segments, 0);
+    ck_assert_uint_eq(stats("r")->chunks, 0);
     run_times("r", 3, 1, STEPS);
     ck_assert_uint_eq(stats("r")->nodes, STEPS);
     ck_assert_uint_eq(stats("r")->replayed_runs, 2);
@@ -1545,7 +1547,7 @@ START_TEST(destroy_all_is_for_all_regions)
     run_times("other", 2, 1, STEPS);
     cgs_region_destroy_all("a test");
     ck_assert(stats("r")->destroyed && stats("other")->destroyed);
-    ck_assert_uint_eq(stats("r")->segments + stats("other")->segments, 0);
+    ck_assert_uint_eq(stats("r")->chunks + stats("other")->chunks, 0);
     check_word();
 }
 END_TEST

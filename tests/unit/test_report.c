@@ -29,7 +29,7 @@ static const cgs_region_report_t regions[] = {
         .name = "step", .state = "replaying", .runs = 1000,
         .replayed_runs = 996, .recordings = 1, .plain_runs = 3,
         .calls = 200000, .swallowed = 199800, .launches = 1998,
-        .patched = 7, .barriers = 1000, .segments = 2, .nodes = 200,
+        .patched = 7, .barriers = 1000, .variants = 3, .chunks = 2, .nodes = 200,
         .builds = 2, .build_ns = 1249999, .device_bytes = 831489,
         .host_bytes = 65536, .fallbacks = fallbacks, .num_fallbacks = 2,
         .first_divergence = {
@@ -378,7 +378,8 @@ START_TEST(json_holds_every_field)
 "      \"launches\": 1998,\n"
 "      \"patched\": 7,\n"
 "      \"barriers\": 1000,\n"
-"      \"segments\": 2,\n"
+"      \"variants\": 3,\n"
+"      \"chunks\": 2,\n"
 "      \"nodes\": 200,\n"
 "      \"builds\": 2,\n"
 "      \"build_ns\": 1249999,\n"
@@ -421,7 +422,8 @@ START_TEST(json_holds_every_field)
 "      \"launches\": 0,\n"
 "      \"patched\": 0,\n"
 "      \"barriers\": 0,\n"
-"      \"segments\": 0,\n"
+"      \"variants\": 0,\n"
+"      \"chunks\": 0,\n"
 "      \"nodes\": 0,\n"
 "      \"builds\": 0,\n"
 "      \"build_ns\": 0,\n"

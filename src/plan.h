@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a recorded row of ops is cut into chunks, each a graph of its own.
+ *
+ * A graph is launched when its last call has been verified. With few calls in
+ * it the device starts early, with many it costs less: MEASURED in the README.
+ */
+#ifndef CGS_PLAN_H
+#define CGS_PLAN_H
+
+#include "chunk.h"
+
+/**
+ * The ends of chunks.
+ *
+ * @param chunk  All the ops, with the times between them.
+ * @param limit  Most ops of one, CGS_CHUNK_AUTO or CGS_CHUNK_ALL.
+ * @param ends   Set to as many ends as there are chunks, to be freed; the last
+ *               is the number of ops.
+ *
+ * @return How many; 0 without memory.
+ */
+uint32_t cgs_plan_chunks(const cgs_chunk_t *chunk, unsigned limit,
+                         uint32_t **ends);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs that differ: what is recorded beside what, how a run finds its way back,
+ * and what is kept.
+ */
+#define _GNU_SOURCE 1
+#include "region_run.h"
+
+enum {
+    CHUNK = 8
+};
+
+/* Before the library's own constructor keeps the environment. */
+__attribute__((constructor(101))) static void configure(void)
+{
+    /* However slow the machine is: what is held stays held. */
+    setenv("CGSHIM_DEFAULTS", "max_defer_us=1000000000 gate=off chunk=8", 1);
+    setenv("CGSHIM_REGION_r", "", 1);
+    setenv("CGSHIM_REGION_one", "variants=1", 1);
+    setenv("CGSHIM_REGION_three", "variants=3", 1);
+    setenv("CGSHIM_REGION_recapture", "on_change=recapture", 1);
+    setenv("CGSHIM_REGION_whole", "chunk=all", 1);
+    setenv("CGSHIM_REGION_auto", "chunk=auto", 1);
+}
+
+static const cgs_region_stats_t *stats(const char *name)
+{
+    cgs_region_t *region = cgs_region_find(name);
+
+    cgs_region_measure(region);
+    return &region->stats;
+}
+
+/* A word beside the chain's, for a call of another shape. */
+static CUdeviceptr other;
+
+static void variants_open(void)
+{
+    region_open();
+    other = core_alloc(sizeof(uint32_t), 0);
+}
+
+/* Something else than a step. */
+static void make_other(bool is_set)
+{
+    uint32_t n = 1;
+
+    if (is_set) {
+        PRG_CHECK(cuMemsetD8Async(other, 7, 4, core_stream));
+    } else {
+        PRG_CHECK(prg_launch(prg_kernel(&core, "k_fill"), core_stream, 1,
+                             (void *[]){&other, &n, &n}));
+    }
+}
+
+/* Each letter is a call: c a step of the chain, x and y something else and a
+ * step. A bar is a synchronisation. */
+static void run(const char *name, const char *letters)
+{
+    uint32_t value = 1;
+
+    enter(name);
+    for (; *letters != '\0'; ++letters) {
+        if (*letters == 'c') {
+            step(value++);
+        } else if (*letters == '|') {
+            PRG_CHECK(cuStreamSynchronize(core_stream));
+        } else {
+            make_other(*letters == 'x');
+            step(value++);
+        }
+    }
+    leave();
+}
+
+static void run_n(const char *name, unsigned times, const char *letters)
+{
+    while (times-- > 0) {
+        run(name, letters);
+    }
+}
+
+static uint64_t swallowed_by(const char *name, const char *letters)
+{
+    uint64_t before = stats(name)->swallowed;
+
+    run(name, letters);
+    return stats(name)->swallowed - before;
+}
+
+START_TEST(two_ways_are_both_replayed)
+{
+    unsigned i;
+
+    for (i = 0; i < 4; ++i) {
+        run("r", "ccxcc");
+        run("r", "ccycc");
+    }
+    ck_assert_uint_eq(stats("r")->recordings, 2);
+    ck_assert_uint_eq(swallowed_by("r", "ccxcc"), 6);
+    ck_assert_uint_eq(swallowed_by("r", "ccycc"), 6);
+    ck_assert_uint_eq(stats("r")->variants, 2);
+    check_word();
+}
+END_TEST
+
+/* The prefix that is held back moves with its values of this run. */
+START_TEST(values_move_with_the_run)
+{
+    unsigned i;
+
+    for (i = 0; i < 8; ++i) {
+        enter("r");
+        step(10 * i);
+        step(10 * i + 1);
+        make_other(i % 2 == 0);
+        step(10 * i + 2);
+        leave();
+        check_word();
+    }
+    ck_assert_uint_eq(stats("r")->recordings, 2);
+    ck_assert_uint_eq(stats("r")->swallowed, 6 * 4);
+}
+END_TEST
+
+/* Of one place; the ones that were followed last. */
+START_TEST(no_more_variants_are_kept_than_the_rule_says)
+{
+    static const char *const ways[] = {"cx", "cyc", "cxx", "cyy", "cxy"};
+    unsigned                 i;
+
+    for (i = 0; i < 20; ++i) {
+        run("three", ways[i % 5]);
+        ck_assert_uint_le(cgs_region_find("three")->recording.first->num, 3);
+    }
+    check_word();
+}
+END_TEST
+
+START_TEST(one_variant_is_replaced)
+{
+    run_n("one", 3, "ccxcc");
+    run_n("one", 3, "ccycc");
+    ck_assert_uint_eq(stats("one")->variants, 1);
+    ck_assert_uint_eq(stats("one")->recordings, 2);
+    ck_assert_uint_eq(swallowed_by("one", "ccycc"), 6);
+    check_word();
+}
+END_TEST
+
+/* Twenty-four calls in three chunks, and some more in the second. */
+#define LONG  "cccccccc" "cccxcccc" "ccyccyccc"
+#define MORE  "cccccccc" "cccxcyxcccc" "ccyccyccc"
+#define FEWER "cccccccc" "ccccccc" "ccyccyccc"
+
+START_TEST(an_insertion_costs_its_chunk_alone)
+{
+    run_n("r", 3, LONG);
+    /* The first chunk is replayed; the run finds its way back to a later
+     * one. */
+    ck_assert_uint_ge(swallowed_by("r", MORE), CHUNK);
+    check_word();
+    ck_assert_uint_eq(stats("r")->recordings, 2);
+    /* From then on both ways are whole. */
+    ck_assert_uint_eq(swallowed_by("r", MORE), strlen(MORE) + 5);
+    ck_assert_uint_eq(swallowed_by("r", LONG), strlen(LONG) + 3);
+    ck_assert_uint_eq(swallowed_by("r", MORE), strlen(MORE) + 5);
+    ck_assert_uint_eq(stats("r")->recordings, 2);
+    check_word();
+}
+END_TEST
+
+START_TEST(an_insertion_leads_back_to_what_was_recorded)
+{
+    uint64_t chunks;
+
+    run_n("r", 3, LONG);
+    chunks = stats("r")->chunks;
+    run("r", MORE);
+    /* Two chunks for the calls from the second one's on that are not as
+     * before; what comes after them is there already. */
+    ck_assert_uint_le(stats("r")->chunks, chunks + 2);
+    check_word();
+}
+END_TEST
+
+START_TEST(an_omission_is_a_variant)
+{
+    run_n("r", 3, LONG);
+    run_n("r", 2, FEWER);
+    ck_assert_uint_eq(swallowed_by("r", FEWER), strlen(FEWER) + 2);
+    ck_assert_uint_eq(swallowed_by("r", LONG), strlen(LONG) + 3);
+    check_word();
+}
+END_TEST
+
+START_TEST(a_run_may_end_or_be_cut_anywhere)
+{
+    char     letters[32] = LONG;
+    unsigned i, length = strlen(LONG);
+
+    run_n("r", 2, LONG);
+    for (i = 0; i < length; ++i) {
+        memcpy(letters, LONG, sizeof(LONG));
+        letters[i] = '\0';
+        run("r", letters);
+        check_word();
+        letters[i] = '|';
+        run("r", letters);
+        check_word();
+        run("r", LONG);
+        check_word();
+    }
+}
+END_TEST
+
+START_TEST(a_grid_or_less_shared_memory_is_patched)
+{
+    uint32_t n = 64;
+    unsigned i;
+
+    for (i = 0; i < 6; ++i) {
+        void *params[] = {&word, &n};
+
+        n = 32 * (1 + i);
+        enter("r");
+        step(1);
+        PRG_CHECK(cuLaunchKernel(prg_kernel(&core, "k_nothing"), 1 + i, 1, 1,
+                                 32, 1, 1, 64 - i, core_stream, params,
+                                 NULL));
+        step(2);
+        leave();
+    }
+    ck_assert_uint_eq(stats("r")->recordings, 1);
+    ck_assert_uint_eq(stats("r")->swallowed, 5 * 3);
+    ck_assert_uint_eq(stats("r")->patched, 5);
+    check_word();
+}
+END_TEST
+
+/* What the driver refuses it refuses at once. */
+START_TEST(a_grid_that_is_refused_is_refused_at_once)
+{
+    CUfunction nothing = prg_kernel(&core, "k_nothing");
+    unsigned   i;
+
+    for (i = 0; i < 4; ++i) {
+        enter("r");
+        step(1);
+        ck_assert_int_eq(cuLaunchKernel(nothing, i < 3, 1, 1, 32, 1, 1, 0,
+                                        core_stream, NULL, NULL),
+                         i < 3 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+        step(2);
+        leave();
+        check_word();
+    }
+}
+END_TEST
+
+START_TEST(chunks_are_cut_as_the_rule_says)
+{
+    run_n("r", 3, LONG);
+    ck_assert_uint_eq(stats("r")->chunks, (strlen(LONG) + 3 + 7) / CHUNK);
+    run_n("whole", 3, LONG);
+    ck_assert_uint_eq(stats("whole")->chunks, 1);
+    check_word();
+}
+END_TEST
+
+/* Where the program takes its time the device does not wait for it. */
+START_TEST(a_chunk_ends_where_the_program_takes_its_time)
+{
+    unsigned run, i;
+
+    for (run = 0; run < 3; ++run) {
+        enter("auto");
+        for (i = 0; i < 8; ++i) {
+            if (i == 4) {
+                usleep(20000);
+            }
+            step(i);
+        }
+        leave();
+    }
+    ck_assert_uint_eq(stats("auto")->chunks, 2);
+    ck_assert_uint_eq(stats("auto")->swallowed, 2 * 8);
+    check_word();
+}
+END_TEST
+
+START_TEST(a_recapture_replaces)
+{
+    run_n("recapture", 2, "ccc");
+    enter("recapture");
+    step(1);
+    step(5);
+    step(3);
+    leave();
+    ck_assert_uint_eq(stats("recapture")->variants, 1);
+    check_word();
+}
+END_TEST
+
+START_TEST(destroying_in_a_run_leaves_nothing)
+{
+    cgs_region_t *region;
+
+    run_n("r", 3, LONG);
+    run("r", MORE);
+    region = cgs_region_find("r");
+    enter("r");
+    step(1);
+    cgs_region_destroy(region, "a test");
+    step(2);
+    leave();
+    ck_assert_ptr_null(region->recording.all);
+    ck_assert_uint_eq(region->recording.num_variants, 0);
+    run_n("r", 3, MORE);
+    check_word();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("variants");
+    TCase *tests = tcase_create("variants");
+
+    tcase_add_checked_fixture(tests, variants_open, NULL);
+    tcase_add_test(tests, two_ways_are_both_replayed);
+    tcase_add_test(tests, values_move_with_the_run);
+    tcase_add_test(tests, no_more_variants_are_kept_than_the_rule_says);
+    tcase_add_test(tests, one_variant_is_replaced);
+    tcase_add_test(tests, an_insertion_costs_its_chunk_alone);
+    tcase_add_test(tests, an_insertion_leads_back_to_what_was_recorded);
+    tcase_add_test(tests, an_omission_is_a_variant);
+    tcase_add_test(tests, a_run_may_end_or_be_cut_anywhere);
+    tcase_add_test(tests, a_grid_or_less_shared_memory_is_patched);
+    tcase_add_test(tests, a_grid_that_is_refused_is_refused_at_once);
+    tcase_add_test(tests, chunks_are_cut_as_the_rule_says);
+    tcase_add_test(tests, a_chunk_ends_where_the_program_takes_its_time);
+    tcase_add_test(tests, a_recapture_replaces);
+    tcase_add_test(tests, destroying_in_a_run_leaves_nothing);
+    suite_add_tcase(suite, tests);
+    return core_run(suite);
+}
