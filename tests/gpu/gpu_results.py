@@ -24,10 +24,15 @@ MIN_PLAIN_OVER_SHIM_EVER = 0.98  # whatever a region does: never slower
 # Regions that vary, over the graph written by hand; where all of the arguments
 # change, over one in which nothing does.
 MAX_VARY_OVER_HAND = {"sync-64": 1.05, "swap": 1.03, "scalar": 1.03}
+# plain/shim of Python programs, which do much besides launching
+MIN_BENCH = {"torch-adamw": 1.3, "torch-sgd-item": 1.0, "torch-mul-sync": 2.8,
+             "cupy-cg": 1.4, "jax-step": 1.0}
+MIN_BENCH_SHARE = {"torch-decode-cat": 0.9, "torch-decode-inplace": 0.9}
 MAX_SWALLOWED_NS = 40       # more than a hook that returns at once
 MAX_PASSED_NS = 5           # more than a hook that jumps on
 JUDGED_CALLS = ("cuCtxGetCurrent", "cuDriverGetVersion", "cuStreamQuery")
 MAX_PRELOAD_MS = 0.3        # of a program without CUDA
+WORST = "worst-plain-over-shim"
 
 
 def row(kind, name, status, detail):
@@ -221,6 +226,15 @@ def command_calls(name, folder, preload, out):
         json.dump({"calls": cases, "preload_ms": times}, file, indent=1)
 
 
+def bench_verdict(case, region):
+    name = case["region"]
+    targets = [case["plain_over_shim"] >=
+               MIN_BENCH.get(name, MIN_PLAIN_OVER_SHIM_EVER)]
+    if name in MIN_BENCH_SHARE:
+        targets.append(bool(region) and share(region) > MIN_BENCH_SHARE[name])
+    return verdict(targets)
+
+
 def command_bench(name, plain, shim, report):
     plain, shim = load(plain), load(shim)
     judge_equal(f"{name}-equal", plain, shim, "region")
@@ -232,7 +246,7 @@ def command_bench(name, plain, shim, report):
         region = known.get(case["region"])
         more = (f", {share(region):.1%} of {region['calls']} calls swallowed, "
                 f"{region['patched']} patched" if region else "")
-        row("bench", case["region"], "INFO",
+        row("bench", case["region"], bench_verdict(case, region),
             f"plain {case['plain_us']:.1f} shim {case['shim_us']:.1f} us, "
             f"plain/shim {case['plain_over_shim']:.2f}{more}")
 
@@ -342,6 +356,31 @@ def markdown_vary(raw):
     return markdown_table(head, rows) if rows else "not run\n"
 
 
+def markdown_benches(raw):
+    rows = []
+    for name, cases in sorted(raw.items()):
+        part = name[:-len("-shim")]
+        if (not name.endswith("-shim") or not isinstance(cases, list) or
+                part == "vary" or part.startswith(("chain-", "fork-"))):
+            continue
+        known = raw.get(f"{part}-report")
+        known = regions(known) if isinstance(known, dict) else {}
+        for c in cases:
+            region = known.get(c["region"])
+            least = MIN_BENCH.get(c["region"], MIN_PLAIN_OVER_SHIM_EVER)
+            least = [f"at least {least}"]
+            least += [f"over {MIN_BENCH_SHARE[c['region']]:.0%} swallowed"
+                      ] if c["region"] in MIN_BENCH_SHARE else []
+            rows.append((part, c["region"], f"{c['plain_us']:.1f}",
+                         f"{c['shim_us']:.1f}", f"{c['plain_over_shim']:.3f}",
+                         f"{share(region):.1%}" if region else "-",
+                         region["patched"] if region else "-",
+                         ", ".join(least), bench_verdict(c, region)))
+    head = ("program", "region", "plain us", "shim us", "plain/shim",
+            "swallowed", "patched", "wanted", "target")
+    return markdown_table(head, rows) if rows else "not run\n"
+
+
 def markdown_calls(raw):
     found = raw.get("calls")
     if not isinstance(found, dict):
@@ -370,9 +409,9 @@ def worst_ratio(raw):
 def add_worst(rows, raw):
     worst = worst_ratio(raw)
     if worst:
-        rows.append(["bench", "worst-plain-over-shim",
+        rows.append(["bench", WORST,
                      verdict([worst[0] >= MIN_PLAIN_OVER_SHIM_EVER]),
-                     f"worst plain/shim {worst[0]:.3f}, of {worst[1]}"])
+                     f"worst plain/shim: {worst[0]:.3f}, of {worst[1]}"])
 
 
 def markdown_regions(raw):
@@ -397,10 +436,16 @@ def markdown_regions(raw):
 
 def markdown(meta, rows, raw):
     tests = [(r[1], r[2], r[3]) for r in rows if r[0] == "test"]
+    shown = {c["region"] for name, cases in raw.items()
+             if name.endswith("-shim") and isinstance(cases, list)
+             for c in cases if "region" in c}
     benches = [(r[1], r[2], r[3]) for r in rows if r[0] == "bench" and
-               not r[1].startswith(("chain-", "fork-", "vary-", "calls-"))]
+               r[1] not in shown and r[1] != WORST and
+               not r[1].startswith(("chain-", "fork-", "calls-"))]
+    worst = [r[3] for r in rows if r[1] == WORST]
     parts = ["# GPU tests and benchmarks\n",
              markdown_table(("what", "value"), sorted(meta.items())),
+             *(line + ".\n" for line in worst),
              "Times are medians of rounds that alternate inside one process. "
              "`plain` launches outside of the NVTX range and `shim` inside it, "
              "`hand` is the same chain as a graph written by hand. Targets: "
@@ -423,6 +468,8 @@ def markdown(meta, rows, raw):
              f" one that is swallowed at most {MAX_SWALLOWED_NS}; a program "
              f"without CUDA takes less than {MAX_PRELOAD_MS} ms longer.\n",
              markdown_calls(raw),
+             "## Libraries and frameworks, us a pass\n",
+             markdown_benches(raw),
              "## Other benchmarks\n",
              markdown_table(("name", "target", "result"), benches)
              if benches else "not run\n",
