@@ -81,6 +81,9 @@ static void *noop_map(void *address)
 
 void *dlsym(void *handle, const char *name)
 {
+    if (noop_real.dlsym == NULL) {
+        noop_find(); /* another library's constructor came before ours */
+    }
     return noop_map(noop_real.dlsym(handle, name));
 }
 
