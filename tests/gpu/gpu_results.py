@@ -9,6 +9,7 @@ none. `summary` makes the table, the JSON and the Markdown of all rows.
 import argparse
 import json
 import os
+import statistics
 import sys
 import textwrap
 
@@ -19,6 +20,19 @@ MIN_CHAIN_SHARE = 0.95      # of a chain's calls are swallowed
 TARGETS = ("const", "swap", "scalar")  # chains that have these targets
 MAX_FORK_OVER_HAND = 1.05   # forks and joins over two streams
 MIN_PLAIN_OVER_FORK = 4.0
+MIN_PLAIN_OVER_SHIM_EVER = 0.98  # whatever a region does: never slower
+# Regions that vary, over the graph written by hand; where all of the arguments
+# change, over one in which nothing does.
+MAX_VARY_OVER_HAND = {"sync-64": 1.05, "swap": 1.03, "scalar": 1.03}
+# plain/shim of Python programs, which do much besides launching
+MIN_BENCH = {"torch-adamw": 1.3, "torch-sgd-item": 1.0, "torch-mul-sync": 2.8,
+             "cupy-cg": 1.4, "jax-step": 1.0}
+MIN_BENCH_SHARE = {"torch-decode-cat": 0.9, "torch-decode-inplace": 0.9}
+MAX_SWALLOWED_NS = 40       # more than a hook that returns at once
+MAX_PASSED_NS = 5           # more than a hook that jumps on
+JUDGED_CALLS = ("cuCtxGetCurrent", "cuDriverGetVersion", "cuStreamQuery")
+MAX_PRELOAD_MS = 0.3        # of a program without CUDA
+WORST = "worst-plain-over-shim"
 
 
 def row(kind, name, status, detail):
@@ -131,6 +145,96 @@ def command_chain(name, plain, shim, report):
             f"{ratios[0]:.3f} to {ratios[-1]:.3f}")
 
 
+def verdict(targets):
+    if not targets:
+        return "INFO"
+    return "PASS" if all(targets) else "FAIL"
+
+
+def vary_verdict(case):
+    targets = [case["plain_over_shim"] >= MIN_PLAIN_OVER_SHIM_EVER]
+    if case["case"] in MAX_VARY_OVER_HAND:
+        targets.append(case["shim_over_hand"] <=
+                       MAX_VARY_OVER_HAND[case["case"]])
+    return verdict(targets)
+
+
+def vary_hand(case):
+    """The hand-written graph's time and ratio, as text."""
+    if "hand_us" not in case:
+        return "-", "-"
+    return f"{case['hand_us']:.1f}", f"{case['shim_over_hand']:.3f}"
+
+
+def command_vary(name, shim, report):
+    shim = load(shim)
+    wrong = [c["case"] for c in shim if not c["equal"]]
+    test(f"{name}-equal", shim and not wrong,
+         "differ from plain: " + " ".join(wrong) if wrong else
+         f"{len(shim)} cases bit-identical")
+    known = regions(load(report))
+    for case in shim:
+        hand, over_hand = vary_hand(case)
+        region = known.get(case["region"])
+        more = (f", {share(region):.1%} of {region['calls']} calls swallowed, "
+                f"{region['patched']} patched" if region else "")
+        row("bench", case["region"], vary_verdict(case),
+            f"plain {case['plain_us']:.1f} shim {case['shim_us']:.1f} hand "
+            f"{hand} us, plain/shim {case['plain_over_shim']:.3f}, shim/hand "
+            f"{over_hand}{more}")
+
+
+def read_calls(folder):
+    """Median over the processes, by part, call, door and what was loaded."""
+    found = {}
+    for name in sorted(os.listdir(folder)):
+        part, kind, _ = name.split("-")
+        for r in load(os.path.join(folder, name)):
+            key = (part, r["what"], r["door"])
+            found.setdefault(key, {}).setdefault(kind, []).append(r["ns"])
+    return [{"part": part, "what": what, "door": door,
+             **{f"{kind}_ns": round(statistics.median(values), 2)
+                for kind, values in kinds.items()}}
+            for (part, what, door), kinds in sorted(found.items())]
+
+
+def calls_verdict(case):
+    over = case["shim_ns"] - case["hook_ns"]
+    if case["what"] == "launch in a region":
+        return verdict([over <= MAX_SWALLOWED_NS])
+    if case["what"] in JUDGED_CALLS:
+        return verdict([over <= MAX_PASSED_NS])
+    return "INFO"
+
+
+def command_calls(name, folder, preload, out):
+    cases = read_calls(folder)
+    for case in cases:
+        plain = f"plain {case['plain_ns']:.1f} " if "plain_ns" in case else ""
+        row("bench", f"{name}-{case['what'].replace(' ', '-')}-{case['door']}",
+            calls_verdict(case),
+            f"{plain}hook {case['hook_ns']:.1f} shim {case['shim_ns']:.1f} ns,"
+            f" {case['shim_ns'] - case['hook_ns']:+.1f} over the hook")
+    with open(preload, encoding="utf-8") as file:
+        words = file.read().split()
+    times = dict(zip(words[::2], map(float, words[1::2])))
+    row("bench", f"{name}-preload",
+        verdict([times["difference"] < MAX_PRELOAD_MS]),
+        f"/bin/true {times['plain']:.3f} ms, {times['preloaded']:.3f} with "
+        f"the shim, {times['difference']:+.3f}")
+    with open(out, "w", encoding="utf-8") as file:
+        json.dump({"calls": cases, "preload_ms": times}, file, indent=1)
+
+
+def bench_verdict(case, region):
+    name = case["region"]
+    targets = [case["plain_over_shim"] >=
+               MIN_BENCH.get(name, MIN_PLAIN_OVER_SHIM_EVER)]
+    if name in MIN_BENCH_SHARE:
+        targets.append(bool(region) and share(region) > MIN_BENCH_SHARE[name])
+    return verdict(targets)
+
+
 def command_bench(name, plain, shim, report):
     plain, shim = load(plain), load(shim)
     judge_equal(f"{name}-equal", plain, shim, "region")
@@ -142,7 +246,7 @@ def command_bench(name, plain, shim, report):
         region = known.get(case["region"])
         more = (f", {share(region):.1%} of {region['calls']} calls swallowed, "
                 f"{region['patched']} patched" if region else "")
-        row("bench", case["region"], "INFO",
+        row("bench", case["region"], bench_verdict(case, region),
             f"plain {case['plain_us']:.1f} shim {case['shim_us']:.1f} us, "
             f"plain/shim {case['plain_over_shim']:.2f}{more}")
 
@@ -235,6 +339,81 @@ def markdown_chains(raw):
     return markdown_table(head, rows) if rows else "not run\n"
 
 
+def markdown_vary(raw):
+    known = raw.get("vary-report")
+    known = regions(known) if isinstance(known, dict) else {}
+    cases = raw.get("vary-shim")
+    rows = []
+    for c in cases if isinstance(cases, list) else []:
+        region = known.get(c["region"])
+        rows.append((c["case"], c["length"], f"{c['plain_us']:.1f}",
+                     f"{c['shim_us']:.1f}", vary_hand(c)[0],
+                     f"{c['plain_over_shim']:.3f}", vary_hand(c)[1],
+                     f"{share(region):.1%}" if region else "-",
+                     region["patched"] if region else "-", vary_verdict(c)))
+    head = ("case", "kernels", "plain us", "shim us", "hand us", "plain/shim",
+            "shim/hand", "swallowed", "patched", "target")
+    return markdown_table(head, rows) if rows else "not run\n"
+
+
+def markdown_benches(raw):
+    rows = []
+    for name, cases in sorted(raw.items()):
+        part = name[:-len("-shim")]
+        if (not name.endswith("-shim") or not isinstance(cases, list) or
+                part == "vary" or part.startswith(("chain-", "fork-"))):
+            continue
+        known = raw.get(f"{part}-report")
+        known = regions(known) if isinstance(known, dict) else {}
+        for c in cases:
+            region = known.get(c["region"])
+            least = MIN_BENCH.get(c["region"], MIN_PLAIN_OVER_SHIM_EVER)
+            least = [f"at least {least}"]
+            least += [f"over {MIN_BENCH_SHARE[c['region']]:.0%} swallowed"
+                      ] if c["region"] in MIN_BENCH_SHARE else []
+            rows.append((part, c["region"], f"{c['plain_us']:.1f}",
+                         f"{c['shim_us']:.1f}", f"{c['plain_over_shim']:.3f}",
+                         f"{share(region):.1%}" if region else "-",
+                         region["patched"] if region else "-",
+                         ", ".join(least), bench_verdict(c, region)))
+    head = ("program", "region", "plain us", "shim us", "plain/shim",
+            "swallowed", "patched", "wanted", "target")
+    return markdown_table(head, rows) if rows else "not run\n"
+
+
+def markdown_calls(raw):
+    found = raw.get("calls")
+    if not isinstance(found, dict):
+        return "not run\n"
+    rows = [(c["what"], c["door"],
+             f"{c['plain_ns']:.1f}" if "plain_ns" in c else "-",
+             f"{c['hook_ns']:.1f}", f"{c['shim_ns']:.1f}",
+             f"{c['shim_ns'] - c['hook_ns']:+.1f}", calls_verdict(c))
+            for c in found["calls"]]
+    times = found["preload_ms"]
+    return (markdown_table(("call", "door", "plain ns", "hook ns", "shim ns",
+                            "over the hook", "target"), rows) +
+            f"\nA program without CUDA (/bin/true): {times['plain']:.3f} ms, "
+            f"{times['preloaded']:.3f} ms with the shim.\n")
+
+
+def worst_ratio(raw):
+    """The least plain/shim of all that alternated in one process."""
+    found = [(c["plain_over_shim"], c["region"])
+             for name, cases in raw.items()
+             if name.endswith("-shim") and isinstance(cases, list)
+             for c in cases if "plain_over_shim" in c]
+    return min(found) if found else None
+
+
+def add_worst(rows, raw):
+    worst = worst_ratio(raw)
+    if worst:
+        rows.append(["bench", WORST,
+                     verdict([worst[0] >= MIN_PLAIN_OVER_SHIM_EVER]),
+                     f"worst plain/shim: {worst[0]:.3f}, of {worst[1]}"])
+
+
 def markdown_regions(raw):
     rows = []
     for name in sorted(raw):
@@ -257,10 +436,16 @@ def markdown_regions(raw):
 
 def markdown(meta, rows, raw):
     tests = [(r[1], r[2], r[3]) for r in rows if r[0] == "test"]
+    shown = {c["region"] for name, cases in raw.items()
+             if name.endswith("-shim") and isinstance(cases, list)
+             for c in cases if "region" in c}
     benches = [(r[1], r[2], r[3]) for r in rows if r[0] == "bench" and
-               not r[1].startswith(("chain-", "fork-"))]
+               r[1] not in shown and r[1] != WORST and
+               not r[1].startswith(("chain-", "fork-", "calls-"))]
+    worst = [r[3] for r in rows if r[1] == WORST]
     parts = ["# GPU tests and benchmarks\n",
              markdown_table(("what", "value"), sorted(meta.items())),
+             *(line + ".\n" for line in worst),
              "Times are medians of rounds that alternate inside one process. "
              "`plain` launches outside of the NVTX range and `shim` inside it, "
              "`hand` is the same chain as a graph written by hand. Targets: "
@@ -269,6 +454,22 @@ def markdown(meta, rows, raw):
              f"at most {MAX_FORK_OVER_HAND} and at least "
              f"{MIN_PLAIN_OVER_FORK}.\n",
              "## Chains of kernels, us an iteration\n", markdown_chains(raw),
+             "## Regions that vary, us an iteration\n",
+             "`hand` of a case whose arguments change is a graph in which "
+             "nothing does. Ratios are medians over rounds that came one "
+             "after the other. Targets: plain/shim at least "
+             f"{MIN_PLAIN_OVER_SHIM_EVER}; shim/hand at most " +
+             ", ".join(f"{most} ({case})" for case, most in
+                       MAX_VARY_OVER_HAND.items()) + ".\n",
+             markdown_vary(raw),
+             "## A call, ns\n",
+             "`hook` does nothing but jump on, or in a region return at once. "
+             f"Targets: a call that passes at most {MAX_PASSED_NS} ns over it,"
+             f" one that is swallowed at most {MAX_SWALLOWED_NS}; a program "
+             f"without CUDA takes less than {MAX_PRELOAD_MS} ms longer.\n",
+             markdown_calls(raw),
+             "## Libraries and frameworks, us a pass\n",
+             markdown_benches(raw),
              "## Other benchmarks\n",
              markdown_table(("name", "target", "result"), benches)
              if benches else "not run\n",
@@ -292,6 +493,7 @@ def command_summary(rows, raw, out, *pairs):
     rows = read_rows(rows)
     raw = read_raw(raw)
     meta = dict(pair.split("=", 1) for pair in pairs)
+    add_worst(rows, raw)
     os.makedirs(out, exist_ok=True)
     with open(os.path.join(out, "gpu-check.json"), "w",
               encoding="utf-8") as file:
@@ -306,6 +508,7 @@ def command_summary(rows, raw, out, *pairs):
 
 
 COMMANDS = {"chain": command_chain, "bench": command_bench,
+            "vary": command_vary, "calls": command_calls,
             "swallowed": command_swallowed, "seen": command_seen,
             "cupti": command_cupti, "summary": command_summary}
 
