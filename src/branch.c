@@ -29,6 +29,10 @@ void cgs_branch_leave(cgs_region_t *region)
 {
     cgs_variant_t *variant = region->cursor.variant;
 
+    if (!variant->is_wanted) {
+        variant->is_wanted         = true;
+        region->recording.has_work = true;
+    }
     variant->last_run       = region->stats.runs;
     variant->place->current = variant;
     region->cursor.last     = variant;

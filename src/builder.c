@@ -6,7 +6,8 @@
  * A region's first recording is built when the region is entered again: a
  * range whose name never comes back then costs no graph. Memory of a copy or a
  * set may have been freed by then; such chunks are tried again at the end of
- * that run. Later recordings are built at the end of their own run.
+ * that run. Where recordings do not last, a variant is built only once a run
+ * has come its way again.
  */
 #include "builder.h"
 
@@ -24,6 +25,8 @@
 #define MIN_OPS_FOR_GRAPH 2
 /* Builds or launches of one chunk that may fail before it stays plain. */
 #define MAX_FAILURES 3
+/* Recordings without a full replay after which one has to prove its worth. */
+#define MAX_WASTED 2
 /* More than the driver was seen to take for a graph, by node. */
 #define BYTES_PER_NODE 6144
 
@@ -106,23 +109,35 @@ static cgs_variant_t *add_piece(cgs_region_t *region, cgs_variant_t *before,
     cgs_place_release(&region->recording, place);
     variant = cgs_recording_add(&region->recording, place, piece);
     if (variant != NULL) {
-        variant->last_run = before->last_run;
+        variant->last_run  = before->last_run;
+        variant->is_wanted = before->is_wanted;
     }
     return variant;
+}
+
+static cgs_plan_rule_t plan_rule(const cgs_region_t *region)
+{
+    return (cgs_plan_rule_t){
+        .limit  = region->rule->chunk,
+        .synced = region->pace.for_synced,
+    };
 }
 
 /* Without memory what is left stays in one piece. */
 static void cut(cgs_region_t *region, cgs_variant_t *variant)
 {
+    cgs_plan_rule_t rule = plan_rule(region);
     cgs_chunk_t   *raw   = cgs_variant_chunk(variant);
     cgs_place_t   *next  = cgs_place_hold(variant->next);
     cgs_variant_t *last  = variant;
     uint32_t      *ends  = NULL;
-    uint32_t      num    = cgs_plan_chunks(raw, region->rule->chunk, &ends);
-    cgs_chunk_t   *first = num > 1 ? cgs_chunk_copy(raw, 0, ends[0]) : NULL;
-    uint32_t      i;
+    cgs_chunk_t   *first;
+    uint32_t      num, i;
 
+    num   = cgs_plan_chunks(raw, &rule, &ends);
+    first = num > 1 ? cgs_chunk_copy(raw, 0, ends[0]) : NULL;
     for (i = 1; (i < num) && (first != NULL) && (last != NULL); ++i) {
+        last->is_open = true;
         last = add_piece(region, last, cgs_chunk_copy(raw, ends[i - 1],
                                                       ends[i]));
     }
@@ -146,7 +161,7 @@ static bool build_variant(cgs_region_t *region, cgs_variant_t *variant)
     cgs_chunk_t  *chunk;
     uint32_t     i;
 
-    for (i = 0; i < phases->num; ++i) {
+    for (i = 0; variant->is_wanted && (i < phases->num); ++i) {
         chunk = phases->chunk[i];
         if (needs_build(chunk)) {
             if (cgs_chunk_refresh(chunk)) {
@@ -158,19 +173,107 @@ static bool build_variant(cgs_region_t *region, cgs_variant_t *variant)
     return missing;
 }
 
+/* Whether a variant is followed by one that can be put together with it. */
+static cgs_variant_t *continuation(const cgs_variant_t *variant)
+{
+    cgs_place_t *next = variant->next;
+
+    return variant->is_open && !variant->is_raw && (next != NULL) &&
+           (next->num == 1) && (next->refs == 1) ? next->variants[0] : NULL;
+}
+
+/* All ops of the variants in a row. */
+static cgs_chunk_t *put_together(const cgs_variant_t *variant,
+                                 const cgs_variant_t **last)
+{
+    const cgs_chunk_t *first = cgs_variant_chunk(variant);
+    cgs_chunk_t       *whole = cgs_chunk_copy(first, 0, first->num_ops);
+
+    *last = variant;
+    while ((whole != NULL) && ((variant = continuation(variant)) != NULL)) {
+        *last = variant;
+        if (cgs_chunk_extend(whole, cgs_variant_chunk(variant)) != 0) {
+            cgs_chunk_destroy(whole);
+            return NULL;
+        }
+    }
+    return whole;
+}
+
+/* Whether the variants in a row are cut as they would be now. */
+static bool is_as_planned(const cgs_region_t *region,
+                          const cgs_variant_t *variant,
+                          const cgs_chunk_t *whole)
+{
+    cgs_plan_rule_t rule  = plan_rule(region);
+    uint32_t        *ends = NULL;
+    uint32_t        num   = cgs_plan_chunks(whole, &rule, &ends);
+    uint32_t        begin = 0;
+    uint32_t        i;
+
+    for (i = 0; (i < num) && (variant != NULL); ++i) {
+        if (cgs_variant_chunk(variant)->num_ops != ends[i] - begin) {
+            break;
+        }
+        begin   = ends[i];
+        variant = continuation(variant);
+    }
+    free(ends);
+    return (i == num) && (variant == NULL);
+}
+
+static void plan_row_again(cgs_region_t *region, cgs_variant_t *variant)
+{
+    const cgs_variant_t *last;
+    cgs_chunk_t         *whole = put_together(variant, &last);
+
+    if ((whole == NULL) || is_as_planned(region, variant, whole)) {
+        cgs_chunk_destroy(whole);
+        return;
+    }
+    cgs_phases_release(&variant->phases);
+    cgs_phases_init(&variant->phases, whole);
+    variant->is_open = last->is_open;
+    variant->is_raw  = true;
+    cgs_variant_lead(&region->recording, variant, last->next);
+    region->recording.has_work = true;
+}
+
+void cgs_builder_plan_again(cgs_region_t *region)
+{
+    cgs_place_t   *place = region->recording.first;
+    cgs_variant_t *variant, *next;
+
+    while ((place != NULL) && (place->current != NULL)) {
+        variant = place->current;
+        plan_row_again(region, variant);
+        /* On to what comes after the row. */
+        while ((next = continuation(variant)) != NULL) {
+            variant = next;
+        }
+        place = variant->next;
+    }
+}
+
 void cgs_builder_run(cgs_region_t *region)
 {
     cgs_recording_t *recording = &region->recording;
     cgs_variant_t   *variant;
     bool            missing = false;
+    bool            lasting = region->wasted <= MAX_WASTED;
 
     if (!recording->has_work || (cgs_config_get()->mode != CGS_MODE_ON)) {
         return;
     }
+    if (!region->pace.is_planned) {
+        region->pace.is_planned = true;
+        region->pace.for_synced = region->pace.synced >= 0;
+    }
     for (variant = recording->all; variant != NULL;
          variant = variant->older) {
         if (variant->is_raw) {
-            variant->is_raw = false;
+            variant->is_raw     = false;
+            variant->is_wanted |= lasting;
             cut(region, variant);
         }
     }

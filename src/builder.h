@@ -12,4 +12,9 @@
  *  driver. */
 void cgs_builder_run(cgs_region_t *region);
 
+/** Have the chunks of the way that runs take now cut anew, by what was learned
+ *  of the program's pace since. Under the region's lock; nothing is held
+ *  back. */
+void cgs_builder_plan_again(cgs_region_t *region);
+
 #endif

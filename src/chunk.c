@@ -192,6 +192,17 @@ cgs_chunk_t *cgs_chunk_copy(const cgs_chunk_t *from, uint32_t begin,
     return to;
 }
 
+int cgs_chunk_extend(cgs_chunk_t *chunk, const cgs_chunk_t *from)
+{
+    int      status = 0;
+    uint32_t i;
+
+    for (i = 0; (i < from->num_ops) && (status == 0); ++i) {
+        status = copy_op(from, i, chunk);
+    }
+    return status;
+}
+
 bool cgs_chunk_refresh(cgs_chunk_t *chunk)
 {
     const cgs_op_kind_t *kind;

@@ -80,6 +80,10 @@ void cgs_chunk_truncate(cgs_chunk_t *chunk, uint32_t num_ops);
 cgs_chunk_t *cgs_chunk_copy(const cgs_chunk_t *from, uint32_t begin,
                             uint32_t end);
 
+/** Add the ops of another chunk; both have the same context.
+ *  @return 0, -ENOMEM or -EDQUOT. */
+int cgs_chunk_extend(cgs_chunk_t *chunk, const cgs_chunk_t *from);
+
 /** Look again at the addresses that the nodes would hold, where memory has
  *  changed since. Calls the driver.
  *  @return false if one of them no longer means such memory. */

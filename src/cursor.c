@@ -11,6 +11,7 @@
 #include "cursor.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "branch.h"
 #include "builder.h"
@@ -27,6 +28,12 @@
 #define MAX_WASTED 3
 /* The longest wait is 2 to the power of this, in runs. */
 #define MAX_BACKOFF_SHIFT 10
+/* Runs after a recording that pass before calls are timed, and how many are. */
+#define UNTIMED_RUNS 2
+#define TIMED_RUNS   4
+/* Runs in a row, more of one kind than of the other, that say whether the
+ * program waits. */
+#define MAX_SYNCED   16
 /* Ops of one recording; a region with more is no region. */
 #define MAX_OPS (1u << 22)
 
@@ -90,6 +97,19 @@ static void upload(cgs_region_t *region, cgs_chunk_t *chunk)
     }
 }
 
+/* The program's own time before a call, the shortest that was seen: pauses for
+ * the first run's sake do not come again. */
+static void time_call(cgs_region_t *region, cgs_op_t *op)
+{
+    uint64_t now_ns = cgs_clock_ns();
+    uint64_t gap_ns = now_ns - region->cursor.left_ns;
+
+    if ((region->cursor.left_ns != 0) && (gap_ns < op->gap_ns)) {
+        op->gap_ns = (uint32_t)gap_ns;
+    }
+    region->cursor.left_ns = now_ns;
+}
+
 /* The call was as recorded, or has been made the recorded one. */
 static cgs_verdict_t accept(cgs_region_t *region, cgs_chunk_t *chunk,
                             cgs_call_t *call)
@@ -101,6 +121,9 @@ static cgs_verdict_t accept(cgs_region_t *region, cgs_chunk_t *chunk,
         upload(region, chunk);
     }
     whole = ++cursor->op == chunk->num_ops;
+    if (cursor->timed) {
+        time_call(region, &chunk->ops[cursor->op - 1]);
+    }
     if (cursor->through) {
         if (whole) {
             cgs_branch_leave(region);
@@ -108,7 +131,8 @@ static cgs_verdict_t accept(cgs_region_t *region, cgs_chunk_t *chunk,
         return CGS_VERDICT_PASS;
     }
     if (whole) {
-        call->result = cgs_held_launch(region);
+        call->result    = cgs_held_launch(region);
+        cursor->left_ns = cursor->timed ? cgs_clock_ns() : 0;
         cgs_branch_leave(region);
         return CGS_VERDICT_SWALLOWED;
     }
@@ -201,6 +225,31 @@ static cgs_verdict_t replay(cgs_region_t *region, cgs_call_t *call,
         cgs_divergence_note(region, call);
     }
     return accept_changed(region, cgs_cursor_chunk(region), call);
+}
+
+bool cgs_cursor_swallow_launch(cgs_region_t *region,
+                               const cgs_launch_shape_t *shape,
+                               CUstream stream, void **params, CUcontext ctx)
+{
+    cgs_cursor_t      *cursor = &region->cursor;
+    const cgs_chunk_t *chunk;
+    const cgs_op_t    *op;
+
+    if ((cursor->mode != CGS_RUN_REPLAY) || cursor->through ||
+        (cursor->variant == NULL) || (cursor->op == 0) || cursor->timed) {
+        return false;
+    }
+    chunk = cgs_cursor_chunk(region);
+    op    = &chunk->ops[cursor->op];
+    if ((cursor->op + 1 == chunk->num_ops) || (op->kind != CGS_OP_KERNEL) ||
+        (chunk->streams[op->lane] != stream) || (chunk->ctx != ctx) ||
+        !cgs_op_is_launch(op, shape, params)) {
+        return false;
+    }
+    ++cursor->calls;
+    ++cursor->op;
+    atomic_store_explicit(&region->held, cursor->op, memory_order_release);
+    return true;
 }
 
 cgs_verdict_t cgs_cursor_before(cgs_region_t *region, cgs_call_t *call,
@@ -424,10 +473,43 @@ static cgs_path_t path_of(const cgs_region_t *region, cgs_run_mode_t mode)
            CGS_PATH_PATCHED : CGS_PATH_EXACT;
 }
 
+/* Whether the program has waited for the device since the last run. */
+static void learn_pace(cgs_region_t *region)
+{
+    cgs_pace_t *pace = &region->pace;
+    unsigned   waits = atomic_load_explicit(&cgs_flow_waits,
+                                            memory_order_relaxed);
+    bool       synced = waits != pace->waits;
+
+    pace->waits = waits;
+    if (region->stats.runs > 1) {
+        pace->synced += synced ? pace->synced < MAX_SYNCED :
+                        -(pace->synced > -MAX_SYNCED);
+    }
+}
+
+/* What the first runs said of the program's pace may have been wrong. */
+static void plan_again(cgs_region_t *region)
+{
+    cgs_pace_t *pace  = &region->pace;
+    uint64_t   run    = region->stats.runs;
+    bool       synced = pace->synced >= 0;
+    bool       timed  = run == pace->timed_run + TIMED_RUNS;
+
+    if (!pace->is_planned || (region->rule->chunk != CGS_CHUNK_AUTO) ||
+        (!timed && ((synced == pace->for_synced) ||
+                    (abs(pace->synced) < MAX_SYNCED)))) {
+        return;
+    }
+    pace->for_synced = synced;
+    cgs_builder_plan_again(region);
+}
+
 static void note_recording(cgs_region_t *region)
 {
     ++region->stats.recordings;
     region->stats.destroyed = false;
+    region->pace.timed_run  = region->stats.runs + UNTIMED_RUNS;
     back_off(region);
     cgs_log(CGS_LOG_INFO, "region %s: run %llu recorded, %u variants in all",
             region->name, (unsigned long long)region->stats.runs,
@@ -456,6 +538,7 @@ void cgs_cursor_finish(cgs_region_t *region)
     }
     if ((region->stats.runs > 1) && (cursor->mode != CGS_RUN_PLAIN) &&
         !cgs_flow_is_capturing()) {
+        plan_again(region);
         cgs_builder_run(region);
     }
     cgs_gate_leave(&region->gate, path_of(region, cursor->mode));
@@ -471,6 +554,10 @@ void cgs_cursor_start(cgs_region_t *region)
     cursor->may_record     = region->stats.runs >= region->record_run;
     cursor->patched_before = region->stats.patched;
     cursor->builds_before  = region->stats.builds;
+    cursor->timed          = (region->stats.runs >= region->pace.timed_run) &&
+                             (region->stats.runs < region->pace.timed_run +
+                              TIMED_RUNS);
+    learn_pace(region);
 
     if (region->stats.runs <= region->rule->warmup) {
         ++region->stats.plain_runs;

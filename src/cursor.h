@@ -25,6 +25,12 @@ void cgs_cursor_start(cgs_region_t *region);
 cgs_verdict_t cgs_cursor_before(cgs_region_t *region, cgs_call_t *call,
                                 CUcontext ctx);
 
+/** A launch by cuLaunchKernel: hold it back if it is just the next op and not
+ *  the last of its chunk. @return whether it was. */
+bool cgs_cursor_swallow_launch(cgs_region_t *region,
+                               const cgs_launch_shape_t *shape,
+                               CUstream stream, void **params, CUcontext ctx);
+
 /** The call was made by the program and gave `result`. */
 void cgs_cursor_after(cgs_region_t *region, cgs_call_t *call, CUcontext ctx,
                       CUresult result);

@@ -27,6 +27,7 @@
 __thread cgs_thread_t cgs_self;
 
 cgs_flow_counts_t cgs_flow_counts;
+atomic_uint       cgs_flow_waits;
 
 static struct {
     _Atomic(cgs_region_t *) open[MAX_OPEN];
@@ -317,6 +318,30 @@ cgs_verdict_t cgs_flow_before(cgs_call_t *call)
     cgs_unlock(&region->lock);
     --self->guard;
     return verdict;
+}
+
+bool cgs_flow_swallow_launch(const cgs_launch_shape_t *shape, CUstream stream,
+                             void **params)
+{
+    cgs_thread_t *self    = &cgs_self;
+    cgs_region_t *region  = self->region;
+    bool         swallows = false;
+
+    if ((region == NULL) || self->joined || (self->guard > 0) ||
+        !self->ctx_known ||
+        (atomic_load_explicit(&flow.num, memory_order_relaxed) != 1) ||
+        cgs_flow_is_capturing()) {
+        return false;
+    }
+    cgs_lock(&region->lock);
+    if ((atomic_load_explicit(&region->run_serial, memory_order_relaxed) ==
+         self->run_serial) && (region->pending == CUDA_SUCCESS)) {
+        swallows = cgs_cursor_swallow_launch(region, shape, stream, params,
+                                             self->ctx);
+        region->counts[CGS_OP_KERNEL] += swallows;
+    }
+    cgs_unlock(&region->lock);
+    return swallows;
 }
 
 CUresult cgs_flow_after(cgs_call_t *call, cgs_verdict_t verdict,

@@ -26,10 +26,29 @@ cgs_region_t *cgs_flow_own_region(void);
  *  @return What to do; where SWALLOWED, call->result is the answer. */
 cgs_verdict_t cgs_flow_before(cgs_call_t *call);
 
+/** A launch by cuLaunchKernel that is just the next one recorded, and not the
+ *  last of its chunk: it is held back.
+ *  @return false where it is not: cgs_flow_before() has the word. */
+bool cgs_flow_swallow_launch(const cgs_launch_shape_t *shape, CUstream stream,
+                             void **params);
+
 /** The program's own call gave `result`.
  *  @return The answer for the program. */
 CUresult cgs_flow_after(cgs_call_t *call, cgs_verdict_t verdict,
                         CUresult result);
+
+/** Times that the program has waited for the device, or asked whether it had
+ *  to: another number after each. */
+extern atomic_uint cgs_flow_waits;
+
+/** It does so. Any thread; of two at a time one counts. */
+static inline void cgs_flow_note_wait(void)
+{
+    atomic_store_explicit(&cgs_flow_waits, 1 +
+                          atomic_load_explicit(&cgs_flow_waits,
+                                               memory_order_relaxed),
+                          memory_order_relaxed);
+}
 
 /** Before a call that waits for a stream or an event, or asks after it: issue
  *  what is held back on it, and no more. `index` is the call's entry. @{ */

@@ -16,6 +16,7 @@
 #define UNCOUNTED    2
 /* Runs of one kind that a trial may take. */
 #define MAX_TRIAL    32
+#define SHORT_TRIAL  8
 /* Slower by more than one part in so many is too slow. */
 #define TOLERANCE    32
 /* Differences below the noise of a clock and a busy machine. */
@@ -62,55 +63,69 @@ static uint32_t doubled(uint32_t first, uint32_t times)
     return first << (times < MAX_DOUBLINGS ? times : MAX_DOUBLINGS);
 }
 
-static void begin_trial(cgs_gate_t *gate)
-{
-    memset(gate->times, 0, sizeof(gate->times));
-    gate->state  = CGS_GATE_REPLAYS;
-    gate->replay = CGS_PATH_EXACT;
-    gate->left   = MAX_TRIAL;
-}
-
 static bool is_full(const cgs_gate_times_t *times)
 {
     return times->num == CGS_GATE_TIMES;
 }
 
-static bool is_too_slow(const cgs_gate_t *gate)
+static void begin(cgs_gate_t *gate, cgs_gate_state_t state, uint32_t runs)
+{
+    gate->state  = state;
+    gate->left   = runs;
+    gate->futile = 0;
+}
+
+/* One that was of no use last time is short. */
+static void begin_trial(cgs_gate_t *gate)
+{
+    memset(gate->times, 0, sizeof(gate->times));
+    gate->replay = CGS_PATH_EXACT;
+    begin(gate, CGS_GATE_REPLAYS, gate->closed[CGS_PATH_FUTILE] > 0 ?
+                                  SHORT_TRIAL : MAX_TRIAL);
+}
+
+static void close_for(cgs_gate_t *gate, cgs_path_t path)
+{
+    gate->opened = 0;
+    begin(gate, CGS_GATE_CLOSED, doubled(FIRST_CLOSED, gate->closed[path]++));
+}
+
+static void open_again(cgs_gate_t *gate)
+{
+    gate->closed[gate->replay]      = 0;
+    gate->closed[CGS_PATH_FUTILE]   = 0;
+    begin(gate, CGS_GATE_OPEN, doubled(FIRST_OPEN, gate->opened++));
+}
+
+/* What the plain runs said of the path that was tried. */
+static void judge(cgs_gate_t *gate)
 {
     const cgs_gate_times_t *plain  = &gate->times[CGS_PATH_PLAIN];
     const cgs_gate_times_t *replay = &gate->times[gate->replay];
 
-    return (gate->replay == CGS_PATH_FUTILE) ||
-           (is_full(plain) && is_full(replay) && is_slower(replay, plain));
-}
-
-static void judge(cgs_gate_t *gate)
-{
-    if (is_too_slow(gate)) {
-        gate->opened = 0;
-        gate->left   = doubled(FIRST_CLOSED, gate->closed[gate->replay]++);
-        gate->state  = CGS_GATE_CLOSED;
+    if (is_full(plain) && is_full(replay) && is_slower(replay, plain)) {
+        close_for(gate, gate->replay);
     } else {
-        gate->closed[gate->replay] = 0;
-        gate->left                 = doubled(FIRST_OPEN, gate->opened++);
-        gate->state                = CGS_GATE_OPEN;
+        open_again(gate);
     }
 }
 
-/* The state's time is over. A trial that could not time one path, because
- * none came often enough, says nothing. */
-static void step(cgs_gate_t *gate)
+/* The state's time is over. */
+static void step(cgs_gate_t *gate, uint32_t runs)
 {
-    if ((gate->state == CGS_GATE_PLAINS) ||
-        ((gate->state == CGS_GATE_REPLAYS) &&
-         (!is_full(&gate->times[gate->replay]) ||
-          (gate->replay == CGS_PATH_FUTILE)))) {
+    bool replays = (gate->state == CGS_GATE_SETTLING) ||
+                   (gate->state == CGS_GATE_REPLAYS);
+
+    if (replays && (4 * gate->futile >= 3 * runs)) {
+        close_for(gate, CGS_PATH_FUTILE);
+    } else if (gate->state == CGS_GATE_PLAINS) {
         judge(gate);
-    } else if (gate->state == CGS_GATE_REPLAYS) {
-        gate->state = CGS_GATE_PLAINS;
-        gate->left  = MAX_TRIAL;
-    } else {
+    } else if (gate->state != CGS_GATE_REPLAYS) {
         begin_trial(gate);
+    } else if (is_full(&gate->times[gate->replay])) {
+        begin(gate, CGS_GATE_PLAINS, MAX_TRIAL);
+    } else {
+        open_again(gate); /* no path came often enough to be timed */
     }
 }
 
@@ -135,6 +150,17 @@ static void count(cgs_gate_t *gate, uint64_t now_ns)
     }
 }
 
+uint32_t cgs_gate_take_closed(cgs_gate_t *gate)
+{
+    uint32_t runs = gate->left - 1;
+
+    if (gate->state != CGS_GATE_CLOSED) {
+        return 0;
+    }
+    gate->left = 1;
+    return runs;
+}
+
 static bool by_chance(cgs_gate_t *gate)
 {
     gate->chance  = gate->chance != 0 ? gate->chance : 0x9e3779b9u;
@@ -154,8 +180,10 @@ bool cgs_gate_enter(cgs_gate_t *gate, cgs_gate_mode_t mode, uint64_t now_ns)
     if (gate->left == 0) {
         gate->left = SETTLING; /* a new gate */
     } else if (--gate->left == 0) {
-        step(gate);
+        step(gate, gate->runs);
+        gate->runs = 0;
     }
+    ++gate->runs;
     return (gate->state != CGS_GATE_PLAINS) &&
            (gate->state != CGS_GATE_CLOSED);
 }
@@ -167,4 +195,5 @@ void cgs_gate_leave(cgs_gate_t *gate, cgs_path_t path)
     gate->alike     = plain == gate->was_plain ? gate->alike + 1 : 1;
     gate->was_plain = plain;
     gate->path      = path;
+    gate->futile   += (path == CGS_PATH_FUTILE) || (path == CGS_PATH_NONE);
 }

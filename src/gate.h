@@ -51,6 +51,9 @@ typedef struct {
     bool             was_plain;  /**< the kind of the last run */
     uint32_t         alike;      /**< runs of that kind in a row */
     uint32_t         left;       /**< runs until the state changes */
+    uint32_t         runs;       /**< of this state */
+    uint32_t         futile;     /**< runs of this state that launched
+                                      nothing, or recorded */
     uint32_t         opened;     /**< trials in a row that opened it */
     uint32_t         closed[CGS_PATH_NUM]; /**< that closed it, by path */
     uint32_t         chance;     /**< state of the random gate */
@@ -62,6 +65,10 @@ bool cgs_gate_enter(cgs_gate_t *gate, cgs_gate_mode_t mode, uint64_t now_ns);
 
 /** What became of the run that began last. */
 void cgs_gate_leave(cgs_gate_t *gate, cgs_path_t path);
+
+/** Runs that go plain without a question: the caller may take them all at once,
+ *  and asks again after them. */
+uint32_t cgs_gate_take_closed(cgs_gate_t *gate);
 
 /** Whether runs go plain, for the report. */
 static inline bool cgs_gate_is_closed(const cgs_gate_t *gate)

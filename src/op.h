@@ -248,6 +248,10 @@ typedef struct {
                     cgs_divergence_t *divergence);
 } cgs_op_kind_t;
 
+/** Whether a launch without `extra` is just that of a kernel op. */
+bool cgs_op_is_launch(const cgs_op_t *op, const cgs_launch_shape_t *shape,
+                      void **params);
+
 extern const cgs_op_kind_t cgs_op_kernel;
 extern const cgs_op_kind_t cgs_op_copy;
 extern const cgs_op_kind_t cgs_op_set;

@@ -171,6 +171,26 @@ static inline bool same_bytes(const char *a, const char *b, uint32_t size)
     return memcmp(a, b, size) == 0;
 }
 
+bool cgs_op_is_launch(const cgs_op_t *op, const cgs_launch_shape_t *shape,
+                      void **params)
+{
+    const cgs_layout_t *layout = op->kernel.layout;
+    uint32_t           i;
+
+    if (memcmp(&op->kernel.shape, shape, sizeof(*shape)) ||
+        ((params == NULL) && (layout->num > 0))) {
+        return false;
+    }
+    for (i = 0; i < layout->num; ++i) {
+        if ((params[i] == NULL) ||
+            !same_bytes(op->kernel.pointers[i], params[i],
+                        layout->param[i].size)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool same_attr(const CUlaunchAttribute *a, const CUlaunchAttribute *b)
 {
     return (a->id == b->id) &&

@@ -10,17 +10,24 @@
 
 #include "chunk.h"
 
+/** What to cut by. */
+typedef struct {
+    unsigned limit;  /**< most ops of one, CGS_CHUNK_AUTO or CGS_CHUNK_ALL */
+    bool     synced; /**< the program waits for the device in each run, so the
+                          device has nothing else to do at its beginning */
+} cgs_plan_rule_t;
+
 /**
  * The ends of chunks.
  *
  * @param chunk  All the ops, with the times between them.
- * @param limit  Most ops of one, CGS_CHUNK_AUTO or CGS_CHUNK_ALL.
+ * @param rule   What to cut by.
  * @param ends   Set to as many ends as there are chunks, to be freed; the last
  *               is the number of ops.
  *
  * @return How many; 0 without memory.
  */
-uint32_t cgs_plan_chunks(const cgs_chunk_t *chunk, unsigned limit,
-                         uint32_t **ends);
+uint32_t cgs_plan_chunks(const cgs_chunk_t *chunk,
+                         const cgs_plan_rule_t *rule, uint32_t **ends);
 
 #endif

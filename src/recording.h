@@ -30,7 +30,11 @@ struct cgs_variant {
     uint64_t     last_run;  /**< of the region, that passed here */
     uint64_t     launched_run; /**< that launched it last */
     uint64_t     patched;   /**< nodes, for that launch */
+    bool         is_open;   /**< what follows goes on without a barrier: the
+                                 cut is ours */
     bool         is_raw;    /**< just recorded: not yet cut into chunks */
+    bool         is_wanted; /**< a run has come this way again: it is worth its
+                                 graphs */
     cgs_variant_t *newer, *older; /**< all of the recording */
 };
 

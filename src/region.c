@@ -21,6 +21,8 @@
 /* Ranges and regions that are remembered; later names are left alone. */
 #define MAX_RANGES  65536
 #define MAX_REGIONS 4096
+/* Ranges that each thread finds without a search. */
+#define SEEN_RANGES 16
 /* Host memory for recordings of regions that were entered only once; most of
  * those never come again ("step 1", "step 2", ...). */
 #define MAX_FIRST_BYTES (64u << 20)
@@ -130,20 +132,57 @@ static cgs_region_t *decide(const char *domain, const char *text,
            add_region(text, &config->defaults) : NULL;
 }
 
-cgs_region_t *cgs_region_of_range(const char *domain, const char *text,
-                                  bool start_end)
+/* Remember what a range turned out to be. Under the lock. @return NULL where
+ * there is no room. */
+static range_t *add_range(range_t **ranges, const char *key, unsigned length,
+                          cgs_region_t *region)
+{
+    range_t *range;
+
+    if (HASH_COUNT(*ranges) >= MAX_RANGES) {
+        return NULL;
+    }
+    range = calloc(1, sizeof(*range));
+    if (range == NULL) {
+        return NULL;
+    }
+    range->region = region;
+    range->key    = strdup(key);
+    if (range->key != NULL) {
+        HASH_ADD_KEYPTR(hh, *ranges, range->key, length, range);
+        if (range->hh.tbl != NULL) {
+            return range;
+        }
+    }
+    free(range->key);
+    free(range);
+    return NULL;
+}
+
+/* Whether a range is of that domain and text. */
+static bool is_range(const range_t *range, const char *domain,
+                     const char *text)
+{
+    size_t length = domain != NULL ? strlen(domain) : 0;
+
+    return !strncmp(range->key, domain != NULL ? domain : "", length) &&
+           (range->key[length] == '\n') &&
+           !strcmp(range->key + length + 1, text);
+}
+
+static cgs_region_t *find_region(const char *domain, const char *text,
+                                 bool start_end, range_t **seen)
 {
     range_t      **ranges = start_end ? &regions.start_ranges :
                                         &regions.push_ranges;
     cgs_region_t *region;
     range_t      *range;
-    char         buffer[512];
-    char         *key = buffer;
+    char         key[512];
     int          length;
 
-    length = snprintf(buffer, sizeof(buffer), "%s\n%s",
+    length = snprintf(key, sizeof(key), "%s\n%s",
                       domain != NULL ? domain : "", text);
-    if (length >= (int)sizeof(buffer)) {
+    if (length >= (int)sizeof(key)) {
         return NULL; /* no name that anybody would give to a region */
     }
 
@@ -154,24 +193,31 @@ cgs_region_t *cgs_region_of_range(const char *domain, const char *text,
         region = range->region;
     } else {
         region = decide(domain, text, start_end);
-        range  = HASH_COUNT(*ranges) < MAX_RANGES ?
-                 calloc(1, sizeof(*range)) : NULL;
-        if (range != NULL) {
-            range->key    = strdup(key);
-            range->region = region;
-        }
-        if ((range != NULL) && (range->key != NULL)) {
-            HASH_ADD_KEYPTR(hh, *ranges, range->key, length, range);
-            if (range->hh.tbl == NULL) {
-                free(range->key);
-                free(range);
-            }
-        } else {
-            free(range);
-        }
+        range  = add_range(ranges, key, (unsigned)length, region);
     }
     cgs_unlock(&regions.lock);
+    *seen = range;
     return region;
+}
+
+cgs_region_t *cgs_region_of_range(const char *domain, const char *text,
+                                  bool start_end)
+{
+    /* What this thread saw last, by where the text lies: a program says the
+     * same from the same place. What lies there is compared all the same. */
+    static __thread range_t *seen[SEEN_RANGES];
+    range_t                 **slot = &seen[(((uintptr_t)text >> 3) ^
+                                            ((uintptr_t)text >> 9)) %
+                                           SEEN_RANGES];
+    range_t                 *ignored;
+
+    if (start_end) {
+        return find_region(domain, text, true, &ignored);
+    }
+    if ((*slot != NULL) && is_range(*slot, domain, text)) {
+        return (*slot)->region;
+    }
+    return find_region(domain, text, false, slot);
 }
 
 bool cgs_region_owns_stream(const cgs_region_t *region, CUstream stream)
@@ -210,14 +256,18 @@ void cgs_region_disown_streams(cgs_region_t *region)
 /* Whether the next run is replayed or recorded at all; else it is over. */
 static bool pass_gate(cgs_region_t *region)
 {
+    uint32_t shut;
+
     if ((cgs_config_get()->mode != CGS_MODE_ON) || region->recapture ||
         (region->stats.runs < region->rule->warmup) ||
         cgs_recording_is_empty(&region->recording) ||
         cgs_gate_enter(&region->gate, region->rule->gate, cgs_clock_ns())) {
         return true;
     }
-    ++region->stats.runs;
-    ++region->stats.plain_runs;
+    shut = cgs_gate_take_closed(&region->gate);
+    atomic_store_explicit(&region->shut, shut, memory_order_relaxed);
+    region->stats.runs       += 1 + shut;
+    region->stats.plain_runs += 1 + shut;
     cgs_region_fallback(region, "it is no faster replayed than plain, or that "
                         "is tried");
     cgs_gate_leave(&region->gate, CGS_PATH_PLAIN);
@@ -239,7 +289,14 @@ static void note_entered(cgs_region_t *region)
 cgs_enter_t cgs_region_enter(cgs_region_t *region)
 {
     cgs_thread_t *self = &cgs_self;
+    unsigned     shut  = atomic_load_explicit(&region->shut,
+                                              memory_order_relaxed);
 
+    if (shut > 0) {
+        /* Of two threads at a time one may count for both. */
+        atomic_store_explicit(&region->shut, shut - 1, memory_order_relaxed);
+        return CGS_ENTER_SHUT;
+    }
     if (atomic_exchange_explicit(&region->busy, true, memory_order_acquire)) {
         cgs_lock(&region->lock);
         cgs_region_fallback(region, "it was open in another thread");
@@ -456,6 +513,7 @@ void cgs_region_recapture(cgs_region_t *region)
 {
     cgs_lock(&region->lock);
     region->recapture = true;
+    atomic_store_explicit(&region->shut, 0, memory_order_relaxed);
     cgs_unlock(&region->lock);
 }
 

@@ -60,6 +60,7 @@ typedef struct {
     bool           diverged;     /**< this run was not as recorded */
     bool           moved;        /**< it went from one variant to another */
     bool           launched;     /**< this run launched a graph */
+    bool           timed;        /**< its calls are timed */
     uint64_t       calls;        /**< ops called so far */
     uint64_t       patched_before, builds_before; /**< the region's counts at
                                                        the start */
@@ -73,6 +74,16 @@ typedef struct {
     cgs_fallback_t entry[CGS_MAX_FALLBACKS];
     size_t         num;
 } cgs_reasons_t;
+
+/** What is learned of the program's pace, for the cutting of chunks. */
+typedef struct {
+    unsigned waits;      /**< cgs_flow_waits when the last run began */
+    int      synced;     /**< > 0: the program waits between two runs, as far
+                              as was seen of late */
+    bool     is_planned; /**< chunks were cut, */
+    bool     for_synced; /**< for a program that waits */
+    uint64_t timed_run;  /**< first of the runs whose calls are timed */
+} cgs_pace_t;
 
 /** Counters of a region, for the report. */
 typedef struct {
@@ -107,6 +118,7 @@ typedef struct cgs_region {
     _Atomic(CUstream) streams[CGS_MAX_STREAMS];
     atomic_uint       num_streams;
 
+    atomic_uint   shut;          /**< runs that go plain without a question */
     atomic_bool   has_recording;
     atomic_ullong entered, entered_before; /**< the last two runs' numbers, of
                                                 all regions' runs */
@@ -123,6 +135,7 @@ typedef struct cgs_region {
     bool               events_vary; /**< which records are of one event is
                                          not the same in all runs */
     bool               recapture;  /**< record anew at the next run */
+    cgs_pace_t         pace;
     bool               wants_memory; /**< the budget has not sufficed */
     uint32_t           wasted;     /**< recordings since the last full replay */
     uint64_t           record_run; /**< no recording before this run */

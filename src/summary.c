@@ -42,7 +42,8 @@ static const char *region_state(const cgs_region_t *region)
 static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out,
                             cgs_region_stats_t *stats, uint64_t *counts)
 {
-    int kind;
+    unsigned shut;
+    int      kind;
 
     /* At exit a thread may hold the lock for ever: count without it then,
      * and look at nothing that it may be changing. */
@@ -51,7 +52,11 @@ static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out,
     if (locked && !region->stats.destroyed) {
         cgs_region_measure(region);
     }
-    *stats = region->stats;
+    /* Those that were counted before they come. */
+    shut               = atomic_load(&region->shut);
+    *stats             = region->stats;
+    stats->runs       -= shut;
+    stats->plain_runs -= shut;
     for (kind = 0; kind < CGS_OP_NUM_KINDS; ++kind) {
         counts[kind] += region->counts[kind];
     }

@@ -54,13 +54,14 @@ static inline void begin_call(cgs_call_t *call, CUstream stream)
  *   _name    exported name
  *   _stream  the stream argument, normalised
  *   _args    arguments of the real function, in parentheses
+ *   _first   statement before all else, or nothing
  *   _fill    statement that fills in `call`
  *   ...      parameters
  *
  * Where no region is open and nothing is held back, this is a load, a branch
  * and a jump.
  */
-#define DEFINE_WORK(_name, _stream, _args, _fill, ...) \
+#define DEFINE_WORK(_name, _stream, _args, _first, _fill, ...) \
     EXPORT CUresult _name(__VA_ARGS__) \
     { \
         cgs_verdict_t verdict; \
@@ -70,6 +71,7 @@ static inline void begin_call(cgs_call_t *call, CUstream stream)
         if (!unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) { \
             return CGS_REAL(_name) _args; \
         } \
+        _first; \
         begin_call(&call, _stream); \
         _fill; \
         verdict = cgs_flow_before(&call); \
@@ -84,8 +86,8 @@ static inline void begin_call(cgs_call_t *call, CUstream stream)
 
 /* A function and its per-thread twin. */
 #define DEFINE_WORK_TWINS(_name, _args, _fill, ...) \
-    DEFINE_WORK(_name, legacy_stream(stream), _args, _fill, __VA_ARGS__) \
-    DEFINE_WORK(_name##_ptsz, per_thread_stream(stream), _args, _fill, \
+    DEFINE_WORK(_name, legacy_stream(stream), _args, , _fill, __VA_ARGS__) \
+    DEFINE_WORK(_name##_ptsz, per_thread_stream(stream), _args, , _fill, \
                 __VA_ARGS__)
 
 /* Launches */
@@ -137,15 +139,40 @@ static inline void fill_launch_ex(cgs_call_t *call,
                     config->numAttrs);
 }
 
-DEFINE_WORK_TWINS(cuLaunchKernel,
-                  (f, gx, gy, gz, bx, by, bz, shared_bytes, stream, params,
-                   extra),
-                  fill_launch(&call, CGS_LAUNCH_PLAIN, f, gx, gy, gz, bx, by,
-                              bz, shared_bytes, params, extra),
-                  CUfunction f, unsigned gx, unsigned gy, unsigned gz,
-                  unsigned bx, unsigned by, unsigned bz,
-                  unsigned shared_bytes, CUstream stream, void **params,
-                  void **extra)
+/* Most launches are just the recorded ones: these take a short way. */
+static inline bool swallow_launch(CUfunction f, unsigned gx, unsigned gy,
+                                  unsigned gz, unsigned bx, unsigned by,
+                                  unsigned bz, unsigned shared_bytes,
+                                  CUstream stream, void **params, void **extra)
+{
+    const cgs_launch_shape_t shape = {
+        .function     = f,
+        .grid         = {gx, gy, gz},
+        .block        = {bx, by, bz},
+        .shared_bytes = shared_bytes,
+        .api          = CGS_LAUNCH_PLAIN,
+    };
+
+    return (extra == NULL) && cgs_flow_swallow_launch(&shape, stream, params);
+}
+
+#define DEFINE_LAUNCH(_name, _stream) \
+    DEFINE_WORK(_name, _stream, \
+                (f, gx, gy, gz, bx, by, bz, shared_bytes, stream, params, \
+                 extra), \
+                if (swallow_launch(f, gx, gy, gz, bx, by, bz, shared_bytes, \
+                                   _stream, params, extra)) { \
+                    return CUDA_SUCCESS; \
+                }, \
+                fill_launch(&call, CGS_LAUNCH_PLAIN, f, gx, gy, gz, bx, by, \
+                            bz, shared_bytes, params, extra), \
+                CUfunction f, unsigned gx, unsigned gy, unsigned gz, \
+                unsigned bx, unsigned by, unsigned bz, \
+                unsigned shared_bytes, CUstream stream, void **params, \
+                void **extra)
+
+DEFINE_LAUNCH(cuLaunchKernel, legacy_stream(stream))
+DEFINE_LAUNCH(cuLaunchKernel_ptsz, per_thread_stream(stream))
 
 DEFINE_WORK_TWINS(cuLaunchCooperativeKernel,
                   (f, gx, gy, gz, bx, by, bz, shared_bytes, stream, params),
@@ -156,12 +183,12 @@ DEFINE_WORK_TWINS(cuLaunchCooperativeKernel,
                   unsigned shared_bytes, CUstream stream, void **params)
 
 DEFINE_WORK(cuLaunchKernelEx, legacy_stream(config_stream(config)),
-            (config, f, params, extra),
+            (config, f, params, extra), ,
             fill_launch_ex(&call, config, f, params, extra),
             const CUlaunchConfig *config, CUfunction f, void **params,
             void **extra)
 DEFINE_WORK(cuLaunchKernelEx_ptsz, per_thread_stream(config_stream(config)),
-            (config, f, params, extra),
+            (config, f, params, extra), ,
             fill_launch_ex(&call, config, f, params, extra),
             const CUlaunchConfig *config, CUfunction f, void **params,
             void **extra)
@@ -245,8 +272,9 @@ DEFINE_SET_2D(cuMemsetD2D32Async, unsigned, 4)
  * and they go to the default stream. Elsewhere they are barriers. */
 
 #define DEFINE_DEFAULT_STREAM_TWINS(_name, _args, _fill, ...) \
-    DEFINE_WORK(_name, CU_STREAM_LEGACY, _args, _fill, __VA_ARGS__) \
-    DEFINE_WORK(_name##_ptds, CU_STREAM_PER_THREAD, _args, _fill, __VA_ARGS__)
+    DEFINE_WORK(_name, CU_STREAM_LEGACY, _args, , _fill, __VA_ARGS__) \
+    DEFINE_WORK(_name##_ptds, CU_STREAM_PER_THREAD, _args, , _fill, \
+                __VA_ARGS__)
 
 DEFINE_DEFAULT_STREAM_TWINS(cuMemcpyDtoD_v2, (dst, src, bytes),
                             cgs_call_copy(&call, CGS_COPY_DTOD_SYNC,
@@ -322,30 +350,46 @@ DEFINE_WORK_TWINS(cuStreamWaitEvent, (stream, event, flags),
 
 /* Waiting and asking: issues what is held back on what it looks at. */
 
-#define DEFINE_WAIT(_name, _wait, ...) \
+#define DEFINE_WAIT(_name, _args, _wait, ...) \
     EXPORT CUresult _name(__VA_ARGS__) \
     { \
+        cgs_flow_note_wait(); \
         if (unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) { \
             _wait; \
         } \
-        return CGS_REAL(_name)(handle); \
+        return CGS_REAL(_name) _args; \
     }
 #define DEFINE_STREAM_WAIT(_name) \
-    DEFINE_WAIT(_name, cgs_flow_wait_stream(legacy_stream(handle), \
-                                            CGS_INDEX_##_name), \
+    DEFINE_WAIT(_name, (handle), \
+                cgs_flow_wait_stream(legacy_stream(handle), \
+                                     CGS_INDEX_##_name), \
                 CUstream handle) \
-    DEFINE_WAIT(_name##_ptsz, \
+    DEFINE_WAIT(_name##_ptsz, (handle), \
                 cgs_flow_wait_stream(per_thread_stream(handle), \
                                      CGS_INDEX_##_name##_ptsz), \
                 CUstream handle)
 #define DEFINE_EVENT_WAIT(_name) \
-    DEFINE_WAIT(_name, cgs_flow_wait_event(handle, CGS_INDEX_##_name), \
+    DEFINE_WAIT(_name, (handle), \
+                cgs_flow_wait_event(handle, CGS_INDEX_##_name), \
                 CUevent handle)
+#define DEFINE_BARRIER_WAIT(_name, _args, ...) \
+    DEFINE_WAIT(_name, _args, \
+                cgs_barrier(CGS_INDEX_##_name, CGS_KIND_BARRIER), __VA_ARGS__)
 
 DEFINE_STREAM_WAIT(cuStreamSynchronize)
 DEFINE_STREAM_WAIT(cuStreamQuery)
 DEFINE_EVENT_WAIT(cuEventSynchronize)
 DEFINE_EVENT_WAIT(cuEventQuery)
+DEFINE_BARRIER_WAIT(cuCtxSynchronize, (), void)
+DEFINE_BARRIER_WAIT(cuCtxSynchronize_v2, (ctx), CUcontext ctx)
+DEFINE_BARRIER_WAIT(cuMemcpyDtoH_v2, (dst, src, bytes), void *dst,
+                    CUdeviceptr src, size_t bytes)
+DEFINE_BARRIER_WAIT(cuMemcpyDtoH_v2_ptds, (dst, src, bytes), void *dst,
+                    CUdeviceptr src, size_t bytes)
+DEFINE_BARRIER_WAIT(cuMemcpy, (dst, src, bytes), CUdeviceptr dst,
+                    CUdeviceptr src, size_t bytes)
+DEFINE_BARRIER_WAIT(cuMemcpy_ptds, (dst, src, bytes), CUdeviceptr dst,
+                    CUdeviceptr src, size_t bytes)
 
 /* Allocations run at once. Where there is no memory left, the program must not
  * go without what our graphs hold. */

@@ -28,19 +28,25 @@ static void set_up(void)
     }
 }
 
-static void plan(uint32_t num_ops, unsigned limit)
+static void plan_for(uint32_t num_ops, unsigned limit, bool synced)
 {
-    uint32_t i;
+    cgs_plan_rule_t rule = {.limit = limit, .synced = synced};
+    uint32_t        i;
 
     free(ends);
     ends          = NULL;
     chunk.num_ops = num_ops;
-    num           = cgs_plan_chunks(&chunk, limit, &ends);
+    num           = cgs_plan_chunks(&chunk, &rule, &ends);
     ck_assert_uint_gt(num, 0);
     ck_assert_uint_eq(ends[num - 1], num_ops);
     for (i = 1; i < num; ++i) {
         ck_assert_uint_gt(ends[i], ends[i - 1]);
     }
+}
+
+static void plan(uint32_t num_ops, unsigned limit)
+{
+    plan_for(num_ops, limit, true);
 }
 
 static void set_gaps(uint32_t gap_ns)
@@ -82,6 +88,15 @@ START_TEST(chunks_grow_where_calls_are_quick)
     plan(64, CGS_CHUNK_AUTO);
     ck_assert_uint_eq(num, 2);
     plan(16, CGS_CHUNK_AUTO);
+    ck_assert_uint_eq(num, 1);
+}
+END_TEST
+
+START_TEST(who_never_waits_has_one_graph)
+{
+    set_gaps(20000);
+    ops[20].gap_ns = 1000000;
+    plan_for(1024, CGS_CHUNK_AUTO, false);
     ck_assert_uint_eq(num, 1);
 }
 END_TEST
@@ -145,6 +160,7 @@ int main(void)
     tcase_add_test(tests, a_fixed_size_is_kept);
     tcase_add_test(tests, chunks_grow_where_calls_are_quick);
     tcase_add_test(tests, no_chunk_is_late_for_longer_than_it_gains);
+    tcase_add_test(tests, who_never_waits_has_one_graph);
     tcase_add_test(tests, a_long_pause_ends_a_chunk);
     tcase_add_test(tests, edges_are_not_cut);
     suite_add_tcase(suite, tests);
