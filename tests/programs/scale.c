@@ -9,9 +9,11 @@
  *     shapes   a region whose launches have COUNT shapes, one a run
  *     names    COUNT ranges of which each has a name of its own
  *     runs     COUNT runs of a short region
+ *     hot      COUNT regions in turn, each tenth of them one of a few
  *
  * SCALE_RESIDENT names a file for the resident set in KB, after the first tenth
- * and at the end.
+ * and at the end. With SCALE_LEAVES the program ends without giving anything
+ * back, so that its regions still have what they had.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,6 +163,27 @@ static void scale_runs(scale_state_t *state, unsigned count)
     }
 }
 
+/* Some regions come often and most seldom. */
+static void scale_hot(scale_state_t *state, unsigned count)
+{
+    unsigned run, region, i;
+    char name[32];
+
+    for (run = 0; run < 3; ++run) {
+        for (region = 0; region < count; ++region) {
+            snprintf(name, sizeof(name), region % 10 == 9 ? "hot %u" :
+                     "cold %u", region % 10 == 9 ? region / 10 % 5 : region);
+            nvtxRangePushA(name);
+            for (i = 0; i < 8; ++i) {
+                scale_chain(state, i % SCALE_BUFFERS, i);
+            }
+            nvtxRangePop();
+        }
+        PRG_CHECK(cuStreamSynchronize(state->stream));
+        state->resident[0] = run == 1 ? scale_resident() : state->resident[0];
+    }
+}
+
 static const struct {
     const char *name;
     void       (*run)(scale_state_t *state, unsigned count);
@@ -169,7 +192,8 @@ static const struct {
     {"regions", scale_regions},
     {"shapes", scale_shapes},
     {"names", scale_names},
-    {"runs", scale_runs}
+    {"runs", scale_runs},
+    {"hot", scale_hot}
 };
 
 static void scale_print_resident(const scale_state_t *state)
@@ -217,6 +241,11 @@ int main(int argc, char **argv)
     scale_print_resident(&state);
     for (i = 0; i < SCALE_BUFFERS; ++i) {
         prg_print_hash(argv[1], state.x[i], state.n);
+    }
+    if (getenv("SCALE_LEAVES") != NULL) {
+        return EXIT_SUCCESS;
+    }
+    for (i = 0; i < SCALE_BUFFERS; ++i) {
         PRG_CHECK(cuMemFree(state.x[i]));
     }
     PRG_CHECK(cuStreamDestroy(state.stream));
