@@ -41,14 +41,38 @@ done > "$scratch/rules"
 # that are without any rule, those with a rule of their own, all by one rule),
 # and keys of the defaults.
 cat > "$scratch/configurations" << 'END'
+none gate=off
+each gate=off chunk=2
+none gate=off streams=separate
+each gate=off max_defer_us=50
+none gate=off chunk=1
+each gate=off chunk=3 max_defer_us=50
+none gate=random
+all gate=off variants=1
+none gate=off chunk=7
+each gate=off memory_mb=1
+none gate=off chunk=all
+each gate=off
+none gate=off variants=2 chunk=3
+all gate=off on_change=recapture
+none gate=off streams=separate chunk=2
+each gate=random max_defer_us=50
+none gate=off memory_mb=1 chunk=1
+none gate=off on_change=eager
+none gate=off variants=1 chunk=2
+each gate=off streams=separate max_defer_us=50
+none gate=off variants=2
+none gate=random chunk=3 variants=2
+all gate=off chunk=1 max_defer_us=50
+none gate=off on_change=recapture chunk=2
 none
-each
-none streams=separate
-each max_defer_us=50
-none on_change=eager
-each streams=separate max_defer_us=50
-none on_change=recapture
-all
+each gate=off streams=separate chunk=7 variants=1
+none gate=random streams=separate
+all gate=random memory_mb=1
+none gate=off memory_mb=1 chunk=all
+each gate=off chunk=all max_defer_us=50
+none gate=off on_change=eager chunk=3
+all gate=on chunk=2 max_defer_us=50
 END
 
 # configure NUMBER: the configuration of a chunk, for run-pair.sh.
