@@ -163,7 +163,7 @@ hazard one_exec_never_overlaps_itself 0
 shown_by one_exec_never_overlaps_itself two_threads_in_turn
 hazard forked_streams_join 60
 hazard kernel_that_spins_on_another_stream 30 PAIR_TIMEOUT=20 \
-    PAIR_ENV=CGSHIM_DEFAULTS=streams=separate
+    PAIR_DEFAULTS=streams=separate
 shown_by host_polls_mapped_memory polls_mapped
 hazard errors_are_told_at_the_next_call 40
 shown_by errors_are_told_at_the_next_call bad_launch faults.sh

@@ -110,11 +110,12 @@ scale_case()
     stays_resident shim "$6"
 }
 
-# However slow the machine is: what is held back waits for the program.
-defaults="max_defer_us=1000000000"
+# However slow the machine is: what is held back waits for the program, and is
+# replayed. A node has 4 KB of the simulated device.
+defaults="max_defer_us=1000000000 gate=off memory_mb=1024"
 scale_case ops     100000  70    2  6250  4096
 scale_case regions 1000    60 2000  2000  4096
-scale_case shapes  10000    0  100   100  4096
+scale_case shapes  10000   95  100   100  4096
 # 65536 names are remembered.
 scale_case names   100000   0 4096     0 12288
 scale_case runs    1000000 99   10    20  4096
