@@ -157,6 +157,7 @@ hazard event_of_a_launch_seen_by_another_stream 30
 hazard host_functions_and_callbacks 40
 hazard memory_operations_of_a_stream 40
 hazard program_captures_while_a_region_is_open 10
+hazard capture_while_a_recording_grows 0
 hazard capture_of_another_thread 0
 shown_by program_captures_while_a_region_is_open program_graphs
 hazard one_exec_never_overlaps_itself 0
