@@ -145,7 +145,7 @@ hazard event_made_again_under_the_same_handle 60
 shown_by module_unloaded_and_handle_reused modules
 not_refused module_unloaded_and_handle_reused modules
 hazard address_freed_and_reused_for_another_kind_of_memory 30
-hazard address_reused_for_less_memory 30
+hazard address_reused_for_less_memory 20
 hazard allocation_in_the_region 50
 hazard free_in_the_region 30
 hazard attribute_changed_between_launches 30
@@ -157,13 +157,14 @@ hazard event_of_a_launch_seen_by_another_stream 30
 hazard host_functions_and_callbacks 40
 hazard memory_operations_of_a_stream 40
 hazard program_captures_while_a_region_is_open 10
+hazard capture_while_a_recording_grows 0
 hazard capture_of_another_thread 0
 shown_by program_captures_while_a_region_is_open program_graphs
 hazard one_exec_never_overlaps_itself 0
 shown_by one_exec_never_overlaps_itself two_threads_in_turn
 hazard forked_streams_join 60
 hazard kernel_that_spins_on_another_stream 30 PAIR_TIMEOUT=20 \
-    PAIR_ENV=CGSHIM_DEFAULTS=streams=separate
+    PAIR_DEFAULTS=streams=separate
 shown_by host_polls_mapped_memory polls_mapped
 hazard errors_are_told_at_the_next_call 40
 shown_by errors_are_told_at_the_next_call bad_launch faults.sh

@@ -110,4 +110,5 @@ export RANDOM_DROP
 list -l
 cat "$scratch/difference"
 echo "RANDOM_DROP='$RANDOM_DROP' SEEDS='$SEEDS' PAIR_ENV='${PAIR_ENV:-}'" \
+    "PAIR_DEFAULTS='${PAIR_DEFAULTS:-}'" \
     "run-pair.sh random_ops $seed $count"

@@ -37,27 +37,67 @@ for n in 0 1 2 4 5 6 8 9 10 11 12 13 14; do
     echo "CGSHIM_REGION_loop_$n=nvtx=\"loop $n\""
 done > "$scratch/rules"
 
-# The configuration of a chunk, for run-pair.sh.
-configuration()
+# Each chunk has one of these configurations: which ranges are regions (those
+# that are without any rule, those with a rule of their own, all by one rule),
+# and keys of the defaults.
+cat > "$scratch/configurations" << 'END'
+none gate=off
+each gate=off chunk=2
+none gate=off streams=separate
+each gate=off max_defer_us=50
+none gate=off chunk=1
+each gate=off chunk=3 max_defer_us=50
+none gate=random
+all gate=off variants=1
+none gate=off chunk=7
+each gate=off memory_mb=1
+none gate=off chunk=all
+each gate=off
+none gate=off variants=2 chunk=3
+all gate=off on_change=recapture
+none gate=off streams=separate chunk=2
+each gate=random max_defer_us=50
+none gate=off memory_mb=1 chunk=1
+none gate=off on_change=eager
+none gate=off variants=1 chunk=2
+each gate=off streams=separate max_defer_us=50
+none gate=off variants=2
+none gate=random chunk=3 variants=2
+all gate=off chunk=1 max_defer_us=50
+none gate=off on_change=recapture chunk=2
+none
+each gate=off streams=separate chunk=7 variants=1
+none gate=random streams=separate
+all gate=random memory_mb=1
+none gate=off memory_mb=1 chunk=all
+each gate=off chunk=all max_defer_us=50
+none gate=off on_change=eager chunk=3
+all gate=on chunk=2 max_defer_us=50
+END
+
+# configure NUMBER: the configuration of a chunk, for run-pair.sh.
+configure()
 {
-    [ "${RANDOM_ONLY:-0}" = 0 ] || { echo "${PAIR_ENV:-}"; return; }
-    case $(($1 % 8)) in
-        1 | 5) echo "CGSHIM_CONFIG=$scratch/rules" ;;
-        2) echo "CGSHIM_DEFAULTS=streams=separate" ;;
-        3) echo "CGSHIM_CONFIG=$scratch/rules" \
-            "CGSHIM_DEFAULTS=max_defer_us=50" ;;
-        6) echo "CGSHIM_DEFAULTS=on_change=recapture" ;;
-        7) echo "CGSHIM_REGION_all=nvtx=*" ;;
-        *) echo ;;
+    [ "${RANDOM_ONLY:-0}" = 0 ] || return 0
+    lines=$(wc -l < "$scratch/configurations")
+    line=$(sed -n "$(($1 % lines + 1))p" "$scratch/configurations")
+    case $line in
+        each*) PAIR_ENV="CGSHIM_CONFIG=$scratch/rules" ;;
+        all*) PAIR_ENV="CGSHIM_REGION_all=nvtx=*" ;;
+        *) PAIR_ENV= ;;
     esac
+    PAIR_DEFAULTS=${line#* }
+    [ "$PAIR_DEFAULTS" != "$line" ] || PAIR_DEFAULTS=
+    export PAIR_ENV PAIR_DEFAULTS
 }
 
 # run_chunk NUMBER: one process plain and one under the shim.
 run_chunk()
 {
     begin=$((first + $1 * chunk))
-    PAIR_ENV=$(configuration "$1") SEEDS=$(($1 + 1)) "$here/run-pair.sh" \
-        "$random" "$begin" "$chunk" > "$scratch/$1.out" 2>&1
+    configure "$1"
+    SEEDS=$(($1 + 1)) "$here/run-pair.sh" "$random" "$begin" "$chunk" \
+        > "$scratch/$1.out" 2>&1
     status=$?
     if [ $status -ne 0 ]; then
         echo "$1 $status" >> "$scratch/failed"
@@ -98,12 +138,13 @@ report()
     read -r number status < "$scratch/failed"
     begin=$((first + number * chunk))
     cat "$scratch/$number.out"
+    configure "$number"
     if [ "$status" -eq 1 ]; then
-        PAIR_ENV=$(configuration "$number") SEEDS=$((number + 1)) \
-            "$here/random-shrink.sh" "$begin" "$chunk"
+        SEEDS=$((number + 1)) "$here/random-shrink.sh" "$begin" "$chunk"
     fi
     echo "programs $begin to $((begin + chunk - 1))," \
-        "SEEDS=$((number + 1)) PAIR_ENV='$(configuration "$number")'"
+        "SEEDS=$((number + 1)) PAIR_ENV='${PAIR_ENV:-}'" \
+        "PAIR_DEFAULTS='${PAIR_DEFAULTS:-}'"
     exit "$status"
 }
 

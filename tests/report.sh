@@ -9,6 +9,9 @@
 set -u
 
 programs=${PROGRAMS_DIR:-programs}
+# However slow the machine is: what is held back waits for the program, and is
+# replayed.
+defaults="max_defer_us=1000000000 gate=off"
 failed=0
 
 if [ -z "${SHIM_LIB:-}" ]; then
@@ -41,8 +44,7 @@ run()
     [ "$program" != heat ] || argument=--small
     shift
     rm -f "$report"
-    # However slow the machine is: what is held back waits for the program.
-    env CGSHIM_REPORT="$report" CGSHIM_DEFAULTS="max_defer_us=1000000000 gate=off" "$@" \
+    env CGSHIM_REPORT="$report" CGSHIM_DEFAULTS="$defaults" "$@" \
         LD_PRELOAD="$SHIM_LIB" "$programs/$program" $argument \
         > "$scratch/out" 2> "$scratch/err" ||
         complain "$program: exit status $?"
@@ -278,7 +280,7 @@ env CGSHIM_REPORT="$scratch/reports/%p" LD_PRELOAD="$SHIM_LIB" \
 
 # On stderr, for people; the program's own output is as it was.
 "$programs/changing_sequence" > "$scratch/plain.out"
-env CGSHIM_REPORT=stderr CGSHIM_DEFAULTS="max_defer_us=1000000000 gate=off" \
+env CGSHIM_REPORT=stderr CGSHIM_DEFAULTS="$defaults" \
     LD_PRELOAD="$SHIM_LIB" "$programs/changing_sequence" \
     > "$scratch/out" 2> "$scratch/err"
 cmp -s "$scratch/out" "$scratch/plain.out" || complain "stdout differs"

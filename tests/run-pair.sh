@@ -21,6 +21,7 @@
 #     PAIR_TIMEOUT    seconds that one run may take (60)
 #     PAIR_PRELOAD    more libraries to preload in both runs, after the shim
 #     PAIR_ENV        "NAME=VALUE ..." only for the run under the shim
+#     PAIR_DEFAULTS   keys for CGSHIM_DEFAULTS there
 #
 # A program that fails plain has shown nothing, so it fails the test too. One
 # that finds no device exits 77, and so does this script.
@@ -84,19 +85,20 @@ run_one()
     if [ "$kind" = shim ]; then
         libraries=$SHIM_LIB${preload:+:$preload}
         more=${PAIR_ENV:-}
+        defaults=${PAIR_DEFAULTS:-}
         if [ "$swallowed" != 0 ]; then
             more="CGSHIM_REPORT=$scratch/report.json $more"
             # A machine that is busy is no program that has stopped calling,
-            # and times on it say nothing.
+            # and times on the simulated driver say nothing.
             [ -z "${SIM_DIR:-}" ] ||
-                defaults="max_defer_us=1000000000 gate=off"
+                defaults="max_defer_us=1000000000 gate=off $defaults"
         fi
     fi
     # shellcheck disable=SC2086
     timeout "${PAIR_TIMEOUT:-60}" env SIM_SEED="$seed" \
         SIM_REPORT="$out.report" LD_LIBRARY_PATH="$driver_path" \
-        LD_PRELOAD="$libraries" \
-        ${defaults:+"CGSHIM_DEFAULTS=$defaults"} $more \
+        LD_PRELOAD="$libraries" ${defaults:+"CGSHIM_DEFAULTS=$defaults"} \
+        $more \
         "$program" "$@" > "$out.out" 2> "$out.err"
     echo "exit status $?" > "$out.status"
     case $name in

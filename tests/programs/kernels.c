@@ -142,6 +142,25 @@ KRN_KERNEL_PHASES(k_turn, 2, (uint32_t *, x), (uint32_t, n))
     }
 }
 
+/* All of its launch's shape goes into every word. */
+KRN_KERNEL(k_grid, (uint32_t *, x), (uint32_t, n))
+{
+    uint32_t shape = KRN_GRID(x);
+
+    shape = shape * 31 + KRN_GRID(y);
+    shape = shape * 31 + KRN_GRID(z);
+    shape = shape * 31 + KRN_BLOCK(x);
+    shape = shape * 31 + KRN_BLOCK(y);
+    shape = shape * 31 + KRN_BLOCK(z);
+    shape = shape * 31 + KRN_SHARED_BYTES();
+    if (KRN_INDEX(y) != 0 || KRN_INDEX(z) != 0) {
+        return;
+    }
+    KRN_FOR(i, n) {
+        x[i] = krn_mix(x[i] + shape);
+    }
+}
+
 KRN_KERNEL(k_many, (uint32_t *, out), (uint32_t, n), (uint8_t, a),
            (uint64_t, b), (uint16_t, c), (uint32_t, d), (uint8_t, e),
            (uint8_t, f), (uint64_t, g), (uint16_t, h), (uint16_t, i0),

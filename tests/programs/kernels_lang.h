@@ -60,12 +60,24 @@
 #define KRN_SIZE_X               (gridDim.x * blockDim.x)
 #define KRN_LOCAL_X              (threadIdx.x)
 #define KRN_BLOCK_X              (blockDim.x)
+#define KRN_GRID(_d)             (gridDim._d)
+#define KRN_BLOCK(_d)            (blockDim._d)
+#define KRN_INDEX(_d)            (blockIdx._d * blockDim._d + threadIdx._d)
 #define KRN_PHASE(_p)
 #define KRN_NEXT_PHASE()         __syncthreads()
 #define KRN_SHARED(_type, _name) extern __shared__ _type _name[]
+#define KRN_SHARED_BYTES()       krn_shared_bytes()
 #define KRN_DEVICE               static __device__
 #define KRN_VARIABLE(_name)      (_name)
 #define KRN_GLOBAL(_type, _name) extern "C" { __device__ _type _name; }
+
+static __device__ unsigned krn_shared_bytes(void)
+{
+    unsigned bytes;
+
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+    return bytes;
+}
 
 #else
 
@@ -82,6 +94,7 @@ typedef struct krn_thread {
     unsigned block_index[3];
     unsigned index[3];
     unsigned phase;
+    unsigned shared_bytes;
     void     *shared;
 } krn_thread_t;
 
@@ -118,7 +131,8 @@ static void krn_run_grid(const simk_grid_t *grid, unsigned phases,
     memset(&self, 0, sizeof(self));
     memcpy(self.grid, grid->grid, sizeof(self.grid));
     memcpy(self.block, grid->block, sizeof(self.block));
-    self.shared = calloc(1, (size_t)grid->shared_bytes + 1);
+    self.shared_bytes = grid->shared_bytes;
+    self.shared       = calloc(1, (size_t)grid->shared_bytes + 1);
     if (self.shared == NULL) {
         abort();
     }
@@ -188,6 +202,15 @@ static void krn_run_grid(const simk_grid_t *grid, unsigned phases,
 #define KRN_SIZE_X               (krn_self->grid[0] * krn_self->block[0])
 #define KRN_LOCAL_X              (krn_self->index[0])
 #define KRN_BLOCK_X              (krn_self->block[0])
+#define KRN_GRID(_d)             (krn_self->grid[KRN_DIM_##_d])
+#define KRN_BLOCK(_d)            (krn_self->block[KRN_DIM_##_d])
+#define KRN_INDEX(_d) \
+    (krn_self->block_index[KRN_DIM_##_d] * KRN_BLOCK(_d) + \
+     krn_self->index[KRN_DIM_##_d])
+#define KRN_DIM_x                0
+#define KRN_DIM_y                1
+#define KRN_DIM_z                2
+#define KRN_SHARED_BYTES()       (krn_self->shared_bytes)
 #define KRN_PHASE(_p)            if (krn_self->phase == (_p))
 #define KRN_NEXT_PHASE()         (void)0
 #define KRN_SHARED(_type, _name) _type *_name = (_type*)krn_self->shared

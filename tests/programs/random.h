@@ -46,13 +46,14 @@ enum {
     RND_OWN_EVENTS = 6,         /* the others order what must be ordered */
     RND_EVENTS     = 14,
     RND_RANGES     = 2,         /* start/end ranges */
+    RND_SHAPES     = 288,       /* of launches: rnd_grid() */
 
     RND_LOOPS      = 4,
-    RND_BODY       = 48,        /* operations in a loop's body */
-    RND_REPEATS    = 10,
-    RND_OPS        = RND_LOOPS * RND_BODY * RND_REPEATS,
-    RND_STEPS      = 16384,
-    RND_NUMBERS    = 2000       /* of operations, kept for each program */
+    RND_BODY       = 96,        /* operations in a loop's body */
+    RND_LOOP       = 800,       /* in all its repetitions */
+    RND_OPS        = RND_LOOPS * RND_LOOP,
+    RND_STEPS      = 32768,
+    RND_NUMBERS    = 3500       /* of operations, kept for each program */
 };
 
 
@@ -124,13 +125,16 @@ typedef enum rnd_drift {
     RND_ALTERNATES,
     RND_PING_PONG,              /* places of buffers or events change */
     RND_DRIFTS,
-    RND_RESHAPES                /* another length by turns */
+    RND_RESHAPES,               /* another length by turns */
+    RND_SHAPE_ALTERNATES,
+    RND_SHAPE_DRIFTS
 } rnd_drift_t;
 
 
 typedef struct rnd_op {
     rnd_kind_t  kind;
     rnd_drift_t drift;
+    unsigned    period;         /* of what goes by turns */
     unsigned    thread;
     unsigned    slot;           /* of the stream */
     unsigned    event[2];
@@ -141,9 +145,13 @@ typedef struct rnd_op {
     uint32_t    name;           /* of a range */
     uint32_t    value;
     uint32_t    words;
+    uint32_t    shape;          /* of a launch: rnd_grid() */
+    uint32_t    shape_step;     /* from one to the next */
     uint32_t    luck;           /* for what the plan chooses on its behalf */
 
-    unsigned    loop, repeat, body;     /* where it stands in the program */
+    unsigned    loop, repeat, body;     /* where it stands in the program:
+                                           what comes and goes has places
+                                           after the body's */
 } rnd_op_t;
 
 
@@ -157,6 +165,14 @@ typedef struct rnd_step {
     uint16_t clock[RND_THREADS];  /* all that it is known to come after */
     uint32_t look;              /* buffers that the host reads then */
 } rnd_step_t;
+
+
+/* Of a launch. */
+typedef struct rnd_grid {
+    unsigned grid[3];
+    unsigned block[3];
+    unsigned shared_bytes;
+} rnd_grid_t;
 
 
 typedef struct rnd_program {
@@ -199,6 +215,17 @@ void rnd_close(rnd_run_t *run);
 /* The name of a range. */
 void rnd_range_name(const rnd_program_t *program, uint32_t name, char *text,
                     size_t size);
+
+/* A digit of the number for each part of a shape. */
+static inline rnd_grid_t rnd_grid(uint32_t shape)
+{
+    return (rnd_grid_t){
+        .grid         = {1 + shape % 4, 1 + shape / 36 % 2,
+                         1 + shape / 72 % 2},
+        .block        = {8u << shape / 4 % 3, 1 + shape / 144 % 2, 1},
+        .shared_bytes = 64 * (shape / 12 % 3)
+    };
+}
 
 static inline bool rnd_is_created(unsigned slot)
 {

@@ -6,8 +6,9 @@
 
 /* Each is: name, group, weight in it, use of `to`, sort of `to`,
  * number of `from`, their sort, flags, text. In the text %s is the stream, %t
- * %a %b %c the buffers, %v the value, %w the words, %e %f the events, %m the
- * module, %n the name of a range and %r its number. */
+ * %a %b %c the buffers, %v the value, %w the words, %g the launch's grid, block
+ * and shared memory, %e %f the events, %m the module, %n the name of a range
+ * and %r its number. */
 #define RND_KINDS(_kind) \
     _kind(AXPY, LAUNCHES, 6, WRITE, ANY_MEMORY, 1, ANY_MEMORY, RND_ON_STREAM, \
           "launch(%m.axpy, %w, %s, %t, %a, %w, %v)") \
@@ -25,6 +26,10 @@
           RND_ON_STREAM, "launch(%m.struct, %w, %s, %t, shape(%v), %w)") \
     _kind(TABLE, LAUNCHES, 1, WRITE, ANY_MEMORY, 0, ANY_MEMORY, \
           RND_ON_STREAM, "launch(%m.table, %w, %s, %t, table(%v), %w)") \
+    _kind(GRID, LAUNCHES, 8, WRITE, ANY_MEMORY, 0, ANY_MEMORY, RND_ON_STREAM, \
+          "launch(%m.grid, %g, %s, %t, %w)") \
+    _kind(GRID_EX, LAUNCHES, 2, WRITE, ANY_MEMORY, 0, ANY_MEMORY, \
+          RND_ON_STREAM, "launch_ex(%m.grid, %g, %s, %t, %w)") \
     _kind(TURN, LAUNCHES, 2, WRITE, ANY_MEMORY, 0, ANY_MEMORY, RND_ON_STREAM, \
           "launch(%m.turn, %w, %s, %t, %w)") \
     _kind(TURN_BIG, LAUNCHES, 1, WRITE, ANY_MEMORY, 0, ANY_MEMORY, \
@@ -155,6 +160,8 @@
           "while (*%t != %v), without looking at any work") \
     _kind(PUSH, EDGES, 0, UNUSED, ANY_MEMORY, 0, ANY_MEMORY, 0, \
           "nvtxRangePushA(%n)") \
+    _kind(PAUSE, EDGES, 0, UNUSED, ANY_MEMORY, 0, ANY_MEMORY, 0, \
+          "usleep(100 + %v)") \
     _kind(POP, EDGES, 0, UNUSED, ANY_MEMORY, 0, ANY_MEMORY, 0, \
           "nvtxRangePop()") \
     _kind(START, EDGES, 0, UNUSED, ANY_MEMORY, 0, ANY_MEMORY, 0, \

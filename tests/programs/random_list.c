@@ -39,6 +39,15 @@ static void rnd_print_stream(FILE *file, unsigned slot)
     }
 }
 
+static void rnd_print_grid(FILE *file, const rnd_op_t *op)
+{
+    rnd_grid_t grid = rnd_grid(op->shape);
+
+    fprintf(file, "%ux%ux%u blocks of %ux%ux%u, %u bytes shared",
+            grid.grid[0], grid.grid[1], grid.grid[2], grid.block[0],
+            grid.block[1], grid.block[2], grid.shared_bytes);
+}
+
 /* Whatever a % in a kind's text stands for. */
 static void rnd_print_part(const rnd_program_t *p, FILE *file,
                            const rnd_op_t *op, char what)
@@ -55,6 +64,7 @@ static void rnd_print_part(const rnd_program_t *p, FILE *file,
     case 'w': fprintf(file, "%u", op->words); break;
     case 'e': fprintf(file, "event[%u]", op->event[0]); break;
     case 'f': fprintf(file, "event[%u]", op->event[1]); break;
+    case 'g': rnd_print_grid(file, op); break;
     case 'm': fprintf(file, "module[%u]", op->module); break;
     case 'r': fprintf(file, "%u", op->range); break;
     case 'n':

@@ -9,6 +9,35 @@
 #include "random.h"
 
 
+enum {
+    RND_LENGTH   = 60,          /* of a body, as it is made first */
+    RND_FEW      = 4,           /* operations that come and go together */
+    RND_PATTERNS = 2
+};
+
+
+/* What some repetitions have and others have not. */
+typedef enum rnd_when {
+    RND_EVERY,                  /* every so many repetitions */
+    RND_AT_RANDOM
+} rnd_when_t;
+
+typedef enum rnd_what {
+    RND_INSERTS,                /* more operations */
+    RND_OMITS,
+    RND_EXCHANGES               /* others in their place */
+} rnd_what_t;
+
+typedef struct rnd_pattern {
+    rnd_when_t when;
+    rnd_what_t what;
+    unsigned   period, phase;
+    unsigned   at;              /* place in the body */
+    unsigned   num_old, num_new;
+    rnd_op_t   op[RND_FEW];     /* the new ones */
+} rnd_pattern_t;
+
+
 /* What is the same in all of a loop. */
 typedef struct rnd_loop {
     unsigned index;
@@ -23,6 +52,9 @@ typedef struct rnd_loop {
     unsigned change;            /* percent of repetitions that differ */
     rnd_op_t body[RND_BODY];
     unsigned length;
+    unsigned repeats;
+    rnd_pattern_t pattern[RND_PATTERNS];    /* the last place first */
+    unsigned num_patterns;
 } rnd_loop_t;
 
 
@@ -47,6 +79,16 @@ static uint32_t rnd_next(rnd_program_t *p, uint32_t below)
 static bool rnd_chance(rnd_program_t *p, uint32_t percent)
 {
     return rnd_next(p, 100) < percent;
+}
+
+/* One digit of a shape, or two. */
+static uint32_t rnd_choose_shape_step(rnd_program_t *p)
+{
+    static const uint32_t digits[] = {1, 4, 12, 36, 72, 144};
+    uint32_t step = digits[rnd_next(p, PRG_COUNT_OF(digits))];
+
+    return rnd_chance(p, 75) ? step :
+           step + digits[rnd_next(p, PRG_COUNT_OF(digits))];
 }
 
 static rnd_kind_t rnd_choose_kind(rnd_program_t *p, rnd_group_t group)
@@ -159,11 +201,16 @@ static void rnd_fill_op(rnd_program_t *p, const rnd_loop_t *loop, rnd_op_t *op,
     op->module = info->group == RND_LAUNCHES &&
                  (kind == RND_TURN_BIG || rnd_chance(p, 15));
     op->range  = rnd_next(p, RND_RANGES);
-    op->value  = rnd_next(p, 1000);
-    op->words  = 16u << rnd_next(p, 3);
-    op->luck   = rnd_next(p, 1u << 30);
+    op->value      = rnd_next(p, 1000);
+    op->words      = 16u << rnd_next(p, 3);
+    op->shape      = rnd_next(p, RND_SHAPES);
+    op->shape_step = rnd_choose_shape_step(p);
+    op->luck       = rnd_next(p, 1u << 30);
+    op->period     = rnd_chance(p, 60) ? 2 : 3 + rnd_next(p, 3);
     if (rnd_chance(p, loop->drifting)) {
-        op->drift = RND_ALTERNATES + rnd_next(p, RND_RESHAPES);
+        op->drift = kind == RND_GRID || kind == RND_GRID_EX ?
+                    RND_SHAPE_ALTERNATES + rnd_next(p, 2) :
+                    RND_ALTERNATES + rnd_next(p, RND_RESHAPES);
     }
     rnd_settle(op);
 }
@@ -251,9 +298,47 @@ static void rnd_add_event(rnd_program_t *p, rnd_loop_t *loop)
     }
 }
 
+/* The host does something else for so long that what is held back may have
+ * to go. */
+static void rnd_add_pause(rnd_program_t *p, rnd_loop_t *loop)
+{
+    rnd_op_t op;
+
+    rnd_fill_op(p, loop, &op, RND_PAUSE);
+    op.value = rnd_next(p, 300);
+    rnd_insert(loop, rnd_next(p, loop->length), &op);
+}
+
+static void rnd_add_pattern(rnd_program_t *p, rnd_loop_t *loop)
+{
+    rnd_pattern_t *pattern = &loop->pattern[loop->num_patterns++];
+    unsigned i;
+
+    pattern->when    = rnd_chance(p, 60) ? RND_EVERY : RND_AT_RANDOM;
+    pattern->what    = (rnd_what_t)rnd_next(p, RND_EXCHANGES + 1);
+    pattern->period  = 2 + rnd_next(p, 6);
+    pattern->phase   = rnd_next(p, pattern->period);
+    pattern->at      = rnd_next(p, loop->length);
+    pattern->num_old = pattern->what == RND_INSERTS ? 0 :
+                       1 + rnd_next(p, RND_FEW);
+    pattern->num_new = pattern->what == RND_OMITS ? 0 :
+                       1 + rnd_next(p, RND_FEW);
+    for (i = 0; i < pattern->num_new; ++i) {
+        rnd_make_op(p, loop, &pattern->op[i]);
+        pattern->op[i].body = RND_BODY + loop->num_patterns * RND_FEW + i;
+    }
+    if (loop->num_patterns > 1 && pattern->at > pattern[-1].at) {
+        rnd_pattern_t other = pattern[-1];
+
+        pattern[-1] = *pattern;
+        *pattern    = other;
+    }
+}
+
 static void rnd_make_body(rnd_program_t *p, rnd_loop_t *loop)
 {
-    unsigned length = 1 + rnd_next(p, RND_BODY - 18);
+    unsigned length = 1 + rnd_next(p, rnd_chance(p, 85) ? RND_LENGTH / 3 :
+                                                          RND_LENGTH);
     unsigned begin  = rnd_chance(p, 70) ? 0 : rnd_next(p, length);
     unsigned i;
     rnd_op_t op;
@@ -267,6 +352,9 @@ static void rnd_make_body(rnd_program_t *p, rnd_loop_t *loop)
     }
     while (rnd_chance(p, 25)) {
         rnd_add_event(p, loop);
+    }
+    if (rnd_chance(p, 10)) {
+        rnd_add_pause(p, loop);
     }
     if (rnd_chance(p, 20)) {
         rnd_add_range(p, loop, loop->owner, 10 + loop->index, length / 2,
@@ -299,10 +387,11 @@ static void rnd_shorten(rnd_op_t *ops, unsigned *num_ops_p, unsigned length)
 static void rnd_change(rnd_program_t *p, const rnd_loop_t *loop, rnd_op_t *ops,
                        unsigned *num_ops_p, unsigned repeat)
 {
-    unsigned i = rnd_next(p, *num_ops_p);
+    unsigned i     = rnd_next(p, *num_ops_p);
+    unsigned place = ops[i].body;
     unsigned k;
 
-    switch (rnd_next(p, 8)) {
+    switch (rnd_next(p, 9)) {
     case 0:             /* one value */
         ops[i].value += repeat;
         break;
@@ -318,6 +407,7 @@ static void rnd_change(rnd_program_t *p, const rnd_loop_t *loop, rnd_op_t *ops,
     case 3:             /* another operation */
         if (rnd_kinds[ops[i].kind].group != RND_EDGES) {
             rnd_make_op(p, loop, &ops[i]);
+            ops[i].body = place;
         }
         break;
     case 4:             /* a shorter sequence */
@@ -325,11 +415,15 @@ static void rnd_change(rnd_program_t *p, const rnd_loop_t *loop, rnd_op_t *ops,
         break;
     case 5:             /* a longer sequence */
         if (*num_ops_p < RND_BODY) {
-            rnd_make_op(p, loop, &ops[(*num_ops_p)++]);
+            rnd_make_op(p, loop, &ops[*num_ops_p]);
+            ops[(*num_ops_p)++].body = RND_BODY;
         }
         break;
     case 6:             /* another length */
         ops[i].words = 16u << rnd_next(p, 3);
+        break;
+    case 7:             /* another shape */
+        ops[i].shape += rnd_choose_shape_step(p);
         break;
     default:            /* another stream */
         ops[i].slot = rnd_choose_slot(p);
@@ -338,14 +432,49 @@ static void rnd_change(rnd_program_t *p, const rnd_loop_t *loop, rnd_op_t *ops,
     rnd_settle(&ops[i]);
 }
 
+/* Ends of ranges stay. */
+static void rnd_omit(rnd_op_t *ops, unsigned *num_ops_p, unsigned at,
+                     unsigned count)
+{
+    unsigned end = at + count < *num_ops_p ? at + count : *num_ops_p;
+    unsigned num = at;
+    unsigned i;
+
+    for (i = at; i < *num_ops_p; ++i) {
+        if (i >= end || rnd_kinds[ops[i].kind].group == RND_EDGES) {
+            ops[num++] = ops[i];
+        }
+    }
+    *num_ops_p = num;
+}
+
+static void rnd_apply(rnd_program_t *p, const rnd_pattern_t *pattern,
+                      rnd_op_t *ops, unsigned *num_ops_p, unsigned repeat)
+{
+    unsigned at  = pattern->at;
+    unsigned num = pattern->num_new;
+
+    if (pattern->when == RND_EVERY ?
+        repeat % pattern->period != pattern->phase : rnd_chance(p, 50)) {
+        return;
+    }
+    rnd_omit(ops, num_ops_p, at, pattern->num_old);
+    if (*num_ops_p + num <= RND_BODY) {
+        memmove(&ops[at + num], &ops[at], (*num_ops_p - at) * sizeof(ops[0]));
+        memcpy(&ops[at], pattern->op, num * sizeof(ops[0]));
+        *num_ops_p += num;
+    }
+}
+
 static void rnd_drift(rnd_op_t *op, unsigned repeat)
 {
+    unsigned turn  = repeat % op->period;
     unsigned to    = op->to;
     unsigned event = op->event[0];
 
     switch (op->drift) {
     case RND_ALTERNATES:
-        op->value += repeat % 2;
+        op->value += turn;
         break;
     case RND_PING_PONG:
         if (repeat % 2 && rnd_kinds[op->kind].num_from > 0 &&
@@ -362,7 +491,13 @@ static void rnd_drift(rnd_op_t *op, unsigned repeat)
         op->value += repeat;
         break;
     case RND_RESHAPES:
-        op->words = repeat % 2 ? 16 : 64;
+        op->words = 64u >> turn % 3;
+        break;
+    case RND_SHAPE_ALTERNATES:
+        op->shape += turn * op->shape_step;
+        break;
+    case RND_SHAPE_DRIFTS:
+        op->shape += repeat * op->shape_step;
         break;
     default:
         break;
@@ -370,11 +505,49 @@ static void rnd_drift(rnd_op_t *op, unsigned repeat)
     rnd_settle(op);
 }
 
+/* Few repetitions of which many differ, or many of which few do. */
+static void rnd_choose_repeats(rnd_program_t *p, rnd_loop_t *loop)
+{
+    bool is_long = rnd_chance(p, 15);
+
+    loop->repeats = is_long ? 20 + rnd_next(p, 41) : 3 + rnd_next(p, 8);
+    loop->change  = rnd_chance(p, 40) ? 0 :
+                    is_long           ? 2 + rnd_next(p, 8) :
+                                        10 * rnd_next(p, 8);
+    while (loop->num_patterns < RND_PATTERNS &&
+           rnd_chance(p, is_long ? 60 : 30)) {
+        rnd_add_pattern(p, loop);
+    }
+}
+
+static void rnd_make_repeat(rnd_program_t *p, const rnd_loop_t *loop,
+                            unsigned repeat)
+{
+    unsigned num = loop->length;
+    rnd_op_t ops[RND_BODY];
+    unsigned i;
+
+    memcpy(ops, loop->body, sizeof(ops));
+    for (i = 0; i < loop->num_patterns; ++i) {
+        rnd_apply(p, &loop->pattern[i], ops, &num, repeat);
+    }
+    for (i = 0; i < num; ++i) {
+        rnd_drift(&ops[i], repeat);
+    }
+    while (num > 0 && rnd_chance(p, loop->change)) {
+        rnd_change(p, loop, ops, &num, repeat);
+    }
+    for (i = 0; i < num; ++i) {
+        ops[i].loop   = loop->index;
+        ops[i].repeat = repeat;
+        p->op[p->num_ops++] = ops[i];
+    }
+}
+
 static void rnd_make_loop(rnd_program_t *p, unsigned index)
 {
-    unsigned repeats = 3 + rnd_next(p, RND_REPEATS - 2);
-    unsigned repeat, num, i;
-    rnd_op_t ops[RND_BODY];
+    unsigned begin = p->num_ops;
+    unsigned repeat, i;
     rnd_loop_t loop;
 
     memset(&loop, 0, sizeof(loop));
@@ -387,28 +560,15 @@ static void rnd_make_loop(rnd_program_t *p, unsigned index)
     loop.sharing  = 5 + rnd_next(p, 40);
     loop.work     = rnd_chance(p, 50) ? 100 : 90;
     loop.drifting = rnd_chance(p, 50) ? 0 : rnd_next(p, 60);
-    loop.change   = rnd_chance(p, 40) ? 0 : 10 * rnd_next(p, 8);
     p->in_turn[index] = rnd_chance(p, 50);
     rnd_make_body(p, &loop);
     for (i = 0; i < loop.length; ++i) {
-        loop.body[i].loop = index;
         loop.body[i].body = i;
     }
-    for (repeat = 0; repeat < repeats; ++repeat) {
-        memcpy(ops, loop.body, sizeof(ops));
-        num = loop.length;
-        for (i = 0; i < num; ++i) {
-            rnd_drift(&ops[i], repeat);
-        }
-        while (rnd_chance(p, loop.change)) {
-            rnd_change(p, &loop, ops, &num, repeat);
-        }
-        for (i = 0; i < num; ++i) {
-            ops[i].loop   = index;
-            ops[i].repeat = repeat;
-            ops[i].body   = i;
-            p->op[p->num_ops++] = ops[i];
-        }
+    rnd_choose_repeats(p, &loop);
+    for (repeat = 0; repeat < loop.repeats &&
+         p->num_ops + RND_BODY <= begin + RND_LOOP; ++repeat) {
+        rnd_make_repeat(p, &loop, repeat);
     }
 }
 

@@ -27,7 +27,7 @@ enum {
 /* The kernels of one module. */
 typedef struct rnd_functions {
     CUfunction axpy, scale, hash, add3, add4, chain, shape, table, turn, copy,
-               fill;
+               fill, grid;
 } rnd_functions_t;
 
 /* What a host function is given. */
@@ -116,6 +116,7 @@ static void rnd_load(rnd_run_t *run, unsigned index, bool is_library)
     f->turn  = rnd_function(run, index, "k_turn");
     f->copy  = rnd_function(run, index, "k_copy");
     f->fill  = rnd_function(run, index, "k_fill");
+    f->grid  = rnd_function(run, index, "k_grid");
 }
 
 static void rnd_unload(rnd_run_t *run)
@@ -181,6 +182,33 @@ static CUresult rnd_launch_turn(const rnd_op_t *op, CUfunction turn,
                           op->kind == RND_TURN_BIG ?
                           RND_BIG_SHARED : block * sizeof(uint32_t),
                           stream, (void*[]){ &to, &n }, NULL);
+}
+
+static void rnd_launch_grid(const rnd_op_t *op, CUfunction grid_kernel,
+                            CUstream stream, CUdeviceptr to)
+{
+    rnd_grid_t shape = rnd_grid(op->shape);
+    uint32_t n       = op->words;
+    void *params[]   = {&to, &n};
+    CUlaunchConfig config;
+
+    if (op->kind == RND_GRID) {
+        PRG_CHECK(cuLaunchKernel(grid_kernel, shape.grid[0], shape.grid[1],
+                                 shape.grid[2], shape.block[0],
+                                 shape.block[1], shape.block[2],
+                                 shape.shared_bytes, stream, params, NULL));
+        return;
+    }
+    memset(&config, 0, sizeof(config));
+    config.gridDimX       = shape.grid[0];
+    config.gridDimY       = shape.grid[1];
+    config.gridDimZ       = shape.grid[2];
+    config.blockDimX      = shape.block[0];
+    config.blockDimY      = shape.block[1];
+    config.blockDimZ      = shape.block[2];
+    config.sharedMemBytes = shape.shared_bytes;
+    config.hStream        = stream;
+    PRG_CHECK(cuLaunchKernelEx(&config, grid_kernel, params, NULL));
 }
 
 static void rnd_launch_extra(const rnd_op_t *op, CUfunction scale,
@@ -264,6 +292,10 @@ static CUresult rnd_launch(const rnd_run_t *run, const rnd_op_t *op,
         break;
     case RND_TABLE:
         rnd_launch_table(op, f->table, stream, to);
+        break;
+    case RND_GRID:
+    case RND_GRID_EX:
+        rnd_launch_grid(op, f->grid, stream, to);
         break;
     case RND_TURN:
     case RND_TURN_BIG:
@@ -723,6 +755,9 @@ static void rnd_edge(rnd_thread_t *thread, const rnd_op_t *op, unsigned index,
     case RND_POP:
         nvtxRangePop();
         thread->depth -= thread->depth > 0;
+        break;
+    case RND_PAUSE:
+        usleep(100 + op->value);
         break;
     case RND_START:
         run->range[op->range]   = nvtxRangeStartA(name);

@@ -25,9 +25,11 @@
  *                         _v2, _ptsz and the like, returns code (default 2) and
  *                         does nothing; fn:n+ means from the n-th call on
  *   SIM_REPORT=file       at exit: lines `call NAME COUNT`, `kernel NAME
- *                         COUNT`, `copy COUNT`, `set COUNT`, sorted. Kernels,
- *                         copies and sets count when they are executed. %p in
- *                         the name is the process id
+ *                         COUNT`, `copy COUNT`, `graphs BYTES`, `set COUNT`, sorted.
+ *                         Kernels, copies and sets count when they are
+ *                         executed; BYTES is the most device memory that
+ *                         executable graphs had at any time. %p in the name is
+ *                         the process id
  *   SIM_DRIVER_VERSION=n  what cuDriverGetVersion says (default 13000);
  *                         cuGetProcAddress hides what is newer
  *   SIM_DEVICES=n         number of devices, 1 (default) or 2
@@ -510,6 +512,9 @@ CUresult sim_kernel_check_attrs(const sim_op_kernel_t *kernel,
                                 const sim_attrs_t *attrs);
 
 /* ------------------------------------------------- sim_graph.c, sim_exec.c */
+
+/* The most device memory that all executable graphs have had, in bytes. */
+size_t sim_exec_most(void);
 
 typedef struct {
     sim_node_t     *node;

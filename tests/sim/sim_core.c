@@ -634,6 +634,7 @@ static void sim_report_write(void)
         fprintf(file, "call %s %" PRIu64 "\n", site->name, site->count);
     }
     fprintf(file, "copy %" PRIu64 "\n", sim_copies);
+    fprintf(file, "graphs %zu\n", sim_exec_most());
     for (kernel = sim_kernels; kernel != NULL; kernel = kernel->next) {
         if (kernel->count > 0) {
             fprintf(file, "kernel %s %" PRIu64 "\n", kernel->name,

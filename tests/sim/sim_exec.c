@@ -34,6 +34,13 @@ struct sim_exec {
     size_t           memory;   /* bytes of device memory, device 0's */
 };
 
+static size_t sim_exec_bytes, sim_exec_bytes_most; /* of all of them */
+
+size_t sim_exec_most(void)
+{
+    return sim_exec_bytes_most;
+}
+
 static sim_exec_t *sim_exec_find(CUgraphExec handle)
 {
     return sim_handle_get(SIM_KIND_EXEC, handle);
@@ -56,6 +63,7 @@ static void sim_exec_release(sim_exec_t *exec)
         sim_handle_free(SIM_KIND_EXEC, exec->handle);
     }
     sim_mem_unreserve(0, exec->memory);
+    sim_exec_bytes -= exec->memory;
     sim_task_unref(exec->last);
     free(exec->nodes);
     free(exec->by_index);
@@ -138,7 +146,11 @@ static CUresult sim_exec_instantiate(CUgraphExec *handle, CUgraph graph,
         sim_exec_release(exec);
         return status;
     }
-    exec->memory = exec->num * SIM_NODE_BYTES;
+    exec->memory    = exec->num * SIM_NODE_BYTES;
+    sim_exec_bytes += exec->memory;
+    if (sim_exec_bytes > sim_exec_bytes_most) {
+        sim_exec_bytes_most = sim_exec_bytes;
+    }
     exec->flags  = flags;
     exec->handle = sim_handle_new(SIM_KIND_EXEC, exec);
     *handle      = exec->handle;

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "hazards.h"
 #include "kernels_ptx.h"
@@ -65,6 +66,28 @@ static void program_captures_while_a_region_is_open(hzd_state_t *state)
         nvtxRangePushA("captured");
         hzd_hash(state, state->other[0], state->z, 5);
         hzd_hash(state, state->other[0], state->z, run);
+        nvtxRangePop();
+    }
+}
+
+/* A run is longer than its recording, which has a copy from pageable memory, and
+ * then the program captures: what the recording has is not given back now. */
+static void capture_while_a_recording_grows(hzd_state_t *state)
+{
+    uint32_t words[HZD_WORDS];
+    unsigned run;
+
+    for (run = 0; run < HZD_RUNS; ++run) {
+        memset(words, (int)run, sizeof(words));
+        nvtxRangePushA("grows");
+        life_work(state, state->stream, 1);
+        PRG_CHECK(cuMemcpyHtoDAsync(state->x, words, HZD_BYTES,
+                                    state->stream));
+        if (run % 3 == 1) {
+            life_work(state, state->stream, run);
+            life_begin_capture(state);
+            life_launch_capture(state);
+        }
         nvtxRangePop();
     }
 }
@@ -353,6 +376,7 @@ static void old_driver_passes_through(hzd_state_t *state)
 const hzd_hazard_t hzd_life[] = {
     { "program_captures_while_a_region_is_open",
       program_captures_while_a_region_is_open },
+    { "capture_while_a_recording_grows", capture_while_a_recording_grows },
     { "capture_of_another_thread", capture_of_another_thread },
     { "errors_are_told_at_the_next_call", errors_are_told_at_the_next_call },
     { "primary_context_reset", primary_context_reset },

@@ -1,0 +1,39 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Regions that differ from run to run do the same plain and under the shim, with
+# graphs of any length and variants of any number; with the defaults most of
+# their calls are swallowed.
+#
+# PROGRAMS_DIR and run-pair.sh's environment are as everywhere.
+
+set -u
+
+here=$(dirname "$0")
+ways=${PROGRAMS_DIR:-programs}/ways
+failed=0
+
+# way CASE SWALLOWED: the percentage holds for the defaults.
+way()
+{
+    SEEDS="1 2" PAIR_SWALLOWED=$2 \
+        "$here/run-pair.sh" "$ways" "$1" || failed=$((failed + 1))
+    for keys in chunk=1 chunk=3 chunk=all "variants=1 chunk=7" variants=2 \
+        memory_mb=1 "streams=separate chunk=2" max_defer_us=50; do
+        SEEDS="1 2" PAIR_PLAIN=once PAIR_DEFAULTS="gate=off $keys" \
+            "$here/run-pair.sh" "$ways" "$1" || {
+            echo "with $keys"
+            failed=$((failed + 1))
+        }
+    done
+}
+
+way shape_drifts      95
+way shape_alternates  95
+way two_alternatives  95
+way five_alternatives 90
+way insertion         85
+way omission          85
+way another_tail      95
+way prefix            90
+exit $((failed > 0))
