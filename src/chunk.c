@@ -220,6 +220,6 @@ bool cgs_chunk_refresh(cgs_chunk_t *chunk)
 
 size_t cgs_chunk_bytes(const cgs_chunk_t *chunk)
 {
-    return sizeof(*chunk) + chunk->arena.bytes +
+    return CGS_CHUNK_OVERHEAD + sizeof(*chunk) + chunk->arena.bytes +
            chunk->capacity * sizeof(cgs_op_t);
 }

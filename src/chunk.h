@@ -17,6 +17,9 @@
 /** Streams that one chunk may have. */
 #define CGS_MAX_LANES 8
 
+/** Bytes that are counted for what keeps a chunk. */
+#define CGS_CHUNK_OVERHEAD 512
+
 /** The ops and their graph. */
 typedef struct {
     cgs_op_t    *ops;
@@ -92,7 +95,7 @@ bool cgs_chunk_refresh(cgs_chunk_t *chunk);
 /** Destroy it; may be NULL. Calls the driver. */
 void cgs_chunk_destroy(cgs_chunk_t *chunk);
 
-/** Bytes of host memory held. */
+/** Bytes of host memory held, by what keeps the chunk too. */
 size_t cgs_chunk_bytes(const cgs_chunk_t *chunk);
 
 #endif

@@ -94,19 +94,51 @@ static CUresult ask_kernel(void *handle, size_t index, size_t *offset,
     return CGS_REAL(cuKernelGetParamInfo)(handle, index, offset, size);
 }
 
+static bool ask_attribute(CUfunction handle, bool is_kernel,
+                          CUfunction_attribute attribute, int *value)
+{
+    CUfunction function = handle;
+
+    return (!is_kernel ||
+            (CGS_REAL(cuKernelGetFunction)(&function, (CUkernel)handle) ==
+             CUDA_SUCCESS)) &&
+           (CGS_REAL(cuFuncGetAttribute)(value, attribute, function) ==
+            CUDA_SUCCESS);
+}
+
 /* Whether the kernel was compiled for clusters, which have to fit into the
  * grid; where the driver does not tell, it may have been. */
 static bool has_clusters(CUfunction handle, bool is_kernel)
 {
-    CUfunction function = handle;
-    int        width    = 0;
+    int width = 0;
 
-    return (is_kernel &&
-            (CGS_REAL(cuKernelGetFunction)(&function, (CUkernel)handle) !=
-             CUDA_SUCCESS)) ||
-           (CGS_REAL(cuFuncGetAttribute)(
-                &width, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, function) !=
-            CUDA_SUCCESS) || (width > 0);
+    return !ask_attribute(handle, is_kernel,
+                          CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, &width) ||
+           (width > 0);
+}
+
+cgs_function_limits_t cgs_function_limits(const cgs_layout_t *layout,
+                                          const cgs_launch_shape_t *shape)
+{
+    const unsigned        *block  = shape->block;
+    cgs_function_limits_t limits  = {.max_shared_bytes = shape->shared_bytes};
+    unsigned              threads = block[0] * block[1] * block[2];
+    int                   value   = 0;
+
+    /* A kernel that was compiled for one block size has that as its limit;
+     * whether it was is not told. */
+    if (ask_attribute(shape->function, layout->is_kernel,
+                      CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &value) &&
+        (threads < (unsigned)value)) {
+        limits.max_threads = (unsigned)value;
+    }
+    if (ask_attribute(shape->function, layout->is_kernel,
+                      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                      &value) &&
+        ((unsigned)value > limits.max_shared_bytes)) {
+        limits.max_shared_bytes = (unsigned)value;
+    }
+    return limits;
 }
 
 /* The driver answers INVALID_VALUE past the last argument. */

@@ -21,6 +21,15 @@
 const cgs_layout_t *cgs_function_layout(CUfunction function,
                                         const char **reason);
 
+/**
+ * The limits of launches as they are now; they change with the attributes that
+ * cgs_function_attribute() is about. Calls the driver. Any thread.
+ *
+ * @param shape A launch that the driver has taken.
+ */
+cgs_function_limits_t cgs_function_limits(const cgs_layout_t *layout,
+                                          const cgs_launch_shape_t *shape);
+
 /** Note that a recording holds the kernel. Any thread. */
 void cgs_function_recorded(CUfunction function);
 

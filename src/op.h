@@ -64,6 +64,13 @@ typedef struct {
     } param[];
 } cgs_layout_t;
 
+/** Launches of a kernel that the driver is sure to take. */
+typedef struct {
+    unsigned max_threads;      /**< of a block, where it may be another one
+                                    than now; else 0 */
+    unsigned max_shared_bytes; /**< dynamic shared memory */
+} cgs_function_limits_t;
+
 /** How a copy was called; decides how it is issued again. */
 typedef enum {
     CGS_COPY_ANY,  /**< cuMemcpyAsync */
@@ -154,8 +161,7 @@ typedef struct {
         struct {
             cgs_launch_shape_t shape;
             cgs_layout_t       *layout;
-            unsigned           max_shared_bytes; /**< that the driver has
-                                                      taken for this op */
+            cgs_function_limits_t limits; /**< of its launches */
             char               *args;      /**< bytes by the layout */
             void               **pointers; /**< to each argument in args */
             CUlaunchAttribute  *attrs;

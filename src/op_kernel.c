@@ -228,6 +228,8 @@ static int different_argument(const cgs_op_t *op, const cgs_call_t *call)
 /* Limits of all devices; a launch beyond them is for the driver to refuse. */
 #define MAX_GRID_X  0x7fffffffu
 #define MAX_GRID_YZ 65535u
+#define MAX_BLOCK   1024u
+#define MAX_BLOCK_Z 64u
 
 /* Whether each of the launch's attributes leaves the grid free. */
 static bool is_grid_free(const cgs_op_t *op, const unsigned grid[3])
@@ -251,23 +253,33 @@ static bool is_grid_free(const cgs_op_t *op, const unsigned grid[3])
            (op->kernel.shape.api != CGS_LAUNCH_COOPERATIVE);
 }
 
+static bool is_block_free(const cgs_op_t *op, const unsigned block[3])
+{
+    return !memcmp(op->kernel.shape.block, block,
+                   sizeof(op->kernel.shape.block)) ||
+           ((block[0] - 1 < MAX_BLOCK) && (block[1] - 1 < MAX_BLOCK) &&
+            (block[2] - 1 < MAX_BLOCK_Z) &&
+            (block[0] * block[1] * block[2] <= op->kernel.limits.max_threads));
+}
+
 /*
  * Whether a patch can make the op this launch: of the same kernel, with
- * another grid or no more shared memory than the driver has taken. It must be
- * sure to take it: what it refuses must be refused there and then.
+ * another grid, block or amount of shared memory. The driver must be sure to
+ * take it: what it refuses must be refused there and then.
  */
 static bool can_reshape(const cgs_op_t *op, const cgs_launch_shape_t *now)
 {
     cgs_launch_shape_t as_before = *now;
 
     memcpy(as_before.grid, op->kernel.shape.grid, sizeof(as_before.grid));
+    memcpy(as_before.block, op->kernel.shape.block, sizeof(as_before.block));
     as_before.shared_bytes = op->kernel.shape.shared_bytes;
     return !memcmp(&as_before, &op->kernel.shape, sizeof(as_before)) &&
            (now->grid[0] - 1 < MAX_GRID_X) &&
            (now->grid[1] - 1 < MAX_GRID_YZ) &&
            (now->grid[2] - 1 < MAX_GRID_YZ) &&
-           (now->shared_bytes <= op->kernel.max_shared_bytes) &&
-           is_grid_free(op, now->grid);
+           (now->shared_bytes <= op->kernel.limits.max_shared_bytes) &&
+           is_block_free(op, now->block) && is_grid_free(op, now->grid);
 }
 
 static cgs_match_t kernel_compare(const cgs_op_t *op, cgs_call_t *call)
@@ -343,7 +355,8 @@ static int kernel_take(cgs_op_t *op, const cgs_call_t *call,
         if (kernel_prepare(op, call, arena) != 0) {
             return -1;
         }
-        op->kernel.max_shared_bytes = call->kernel.shape.shared_bytes;
+        op->kernel.limits = cgs_function_limits(op->kernel.layout,
+                                                &call->kernel.shape);
         /* From now on a new attribute of the kernel matters. */
         cgs_function_recorded(call->kernel.shape.function);
     }

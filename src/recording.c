@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(sizeof(cgs_variant_t) + sizeof(cgs_place_t) +
+               sizeof(cgs_variant_t *) <= CGS_CHUNK_OVERHEAD,
+               "a chunk is counted with what keeps it");
+
 cgs_place_t *cgs_place_create(void)
 {
     cgs_place_t *place = calloc(1, sizeof(*place));
@@ -173,8 +177,7 @@ size_t cgs_recording_bytes(const cgs_recording_t *recording)
 
     for (variant = recording->all; variant != NULL;
          variant = variant->older) {
-        bytes += sizeof(*variant) + sizeof(*variant->place) +
-                 cgs_phases_bytes(&variant->phases);
+        bytes += cgs_phases_bytes(&variant->phases);
     }
     return bytes;
 }

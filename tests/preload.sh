@@ -46,7 +46,7 @@ trace()
         -E LD_PRELOAD="$library" "$@" > /dev/null 2>&1 ||
         complain "$1: exit status $?"
     sed -n 's/^[0-9]* *[a-z0-9_]*open[a-z0-9]*(.*"\(.*\)".* = [0-9]*$/\1/p' \
-        "$scratch/$kind" | sort > "$scratch/$kind.opened"
+        "$scratch/$kind" | sort -u > "$scratch/$kind.opened"
     sed -n 's/^[0-9]* *\([a-z0-9_]*\)(.*/\1/p' "$scratch/$kind" |
         grep -e clone -e fork -e exec -e socket -e pipe -e eventfd -e timer |
         sort > "$scratch/$kind.started"

@@ -464,12 +464,15 @@ START_TEST(what_is_no_argument_makes_another_shape)
         {1, 0, "grid", CGS_MATCH_OTHER},
         {2, 65535, "grid", CGS_MATCH_CHANGED},
         {2, 65536, "grid", CGS_MATCH_OTHER},
-        {3, 4, "block", CGS_MATCH_OTHER},
-        {4, 5, "block", CGS_MATCH_OTHER},
-        {5, 6, "block", CGS_MATCH_OTHER},
+        {3, 4, "block", CGS_MATCH_CHANGED},
+        {3, 0, "block", CGS_MATCH_OTHER},
+        {3, 1024, "block", CGS_MATCH_OTHER},
+        {4, 5, "block", CGS_MATCH_CHANGED},
+        {5, 8, "block", CGS_MATCH_CHANGED},
+        {5, 65, "block", CGS_MATCH_OTHER},
         {6, 7, "shared memory", CGS_MATCH_CHANGED},
         {6, 0, "shared memory", CGS_MATCH_CHANGED},
-        {6, 9, "shared memory", CGS_MATCH_OTHER}
+        {6, 0x10000000, "shared memory", CGS_MATCH_OTHER}
     };
     CUfunction  f          = prg_kernel(&core, "k_nothing");
     unsigned    shape[7]   = {2, 3, 4, 5, 6, 7, 8};
