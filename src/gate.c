@@ -11,12 +11,13 @@
 
 /* Runs before the first trial: the first launches of a graph are slow. */
 #define SETTLING     16
+#define HOPELESS     8
 /* Runs of one kind in a row before their times count: the device still has
  * work of the other kind. */
 #define UNCOUNTED    2
 /* Runs of one kind that a trial may take. */
 #define MAX_TRIAL    32
-#define SHORT_TRIAL  8
+#define SHORT_TRIAL  4
 /* Slower by more than one part in so many is too slow. */
 #define TOLERANCE    32
 /* Differences below the noise of a clock and a busy machine. */
@@ -161,6 +162,13 @@ uint32_t cgs_gate_take_closed(cgs_gate_t *gate)
     return runs;
 }
 
+/* Not one of the first runs was of any use. */
+static bool is_hopeless(const cgs_gate_t *gate)
+{
+    return (gate->state == CGS_GATE_SETTLING) && (gate->runs >= HOPELESS) &&
+           (gate->futile >= gate->runs);
+}
+
 static bool by_chance(cgs_gate_t *gate)
 {
     gate->chance  = gate->chance != 0 ? gate->chance : 0x9e3779b9u;
@@ -179,7 +187,7 @@ bool cgs_gate_enter(cgs_gate_t *gate, cgs_gate_mode_t mode, uint64_t now_ns)
     gate->started_ns = now_ns;
     if (gate->left == 0) {
         gate->left = SETTLING; /* a new gate */
-    } else if (--gate->left == 0) {
+    } else if ((--gate->left == 0) || is_hopeless(gate)) {
         step(gate, gate->runs);
         gate->runs = 0;
     }

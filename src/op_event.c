@@ -20,50 +20,72 @@
 
 static atomic_ullong events_generation;
 
-/* Events made without time. One that was destroyed stays until its handle is
- * made again. */
+/* Events that are not as most are. One that was destroyed stays until its
+ * handle is made again. */
 typedef struct {
     CUevent        event;
+    unsigned       flags;
     UT_hash_handle hh;
-} timeless_t;
+} special_t;
 
 static struct {
-    cgs_lock_t lock;
-    timeless_t *all; /* uthash by event */
-} timeless;
+    cgs_lock_t  lock;
+    special_t   *all;  /* uthash by event */
+    atomic_bool shared; /* some are known to other processes too */
+} special;
 
 void cgs_event_created(CUevent event, unsigned flags)
 {
-    timeless_t *item;
+    special_t *item;
 
-    cgs_lock(&timeless.lock);
-    HASH_FIND_PTR(timeless.all, &event, item);
-    if (!(flags & CU_EVENT_DISABLE_TIMING)) {
-        if (item != NULL) {
-            HASH_DEL(timeless.all, item);
-            free(item);
-        }
-    } else if (item == NULL) {
+    flags &= CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    cgs_lock(&special.lock);
+    HASH_FIND_PTR(special.all, &event, item);
+    if ((item == NULL) && (flags != 0)) {
         item = calloc(1, sizeof(*item));
         if (item != NULL) {
             item->event = event;
-            HASH_ADD_PTR(timeless.all, event, item);
+            HASH_ADD_PTR(special.all, event, item);
             if (item->hh.tbl == NULL) {
                 free(item);
+                item = NULL;
             }
         }
     }
-    cgs_unlock(&timeless.lock);
+    if ((item != NULL) && (flags == 0)) {
+        HASH_DEL(special.all, item);
+        free(item);
+    } else if (item != NULL) {
+        item->flags = flags;
+    }
+    if (flags & CU_EVENT_INTERPROCESS) {
+        atomic_store(&special.shared, true);
+    }
+    cgs_unlock(&special.lock);
+}
+
+static unsigned event_flags(CUevent event)
+{
+    special_t *item;
+    unsigned  flags;
+
+    cgs_lock(&special.lock);
+    HASH_FIND_PTR(special.all, &event, item);
+    flags = item != NULL ? item->flags : 0;
+    cgs_unlock(&special.lock);
+    return flags;
 }
 
 bool cgs_event_has_time(CUevent event)
 {
-    timeless_t *item;
+    return !(event_flags(event) & CU_EVENT_DISABLE_TIMING);
+}
 
-    cgs_lock(&timeless.lock);
-    HASH_FIND_PTR(timeless.all, &event, item);
-    cgs_unlock(&timeless.lock);
-    return item == NULL;
+/* Another process may look at it, and would not be seen. */
+static bool is_shared(CUevent event)
+{
+    return atomic_load_explicit(&special.shared, memory_order_relaxed) &&
+           (event_flags(event) & CU_EVENT_INTERPROCESS);
 }
 
 void cgs_events_changed(void)
@@ -84,6 +106,9 @@ void cgs_call_event(cgs_call_t *call, cgs_op_kind_id_t kind, CUevent event,
     if ((flags != 0) || (event == NULL)) {
         call->refused = true;
         call->reason  = "an event used with flags";
+    } else if ((kind == CGS_OP_RECORD) && is_shared(event)) {
+        call->refused = true;
+        call->reason  = "an event that other processes may wait for";
     }
 }
 

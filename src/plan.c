@@ -5,8 +5,8 @@
  * the first one is small, and each of the next may last as long as the device
  * is surely busy with the one before. And at the end of the row the device is
  * late by one chunk: none lasts longer than a part of what all the row gains.
- * Where it does not wait, nobody feels either, and graphs are as large as they
- * may be.
+ * Where it does not wait in each run, the first does not count, and the second
+ * less.
  */
 #include "plan.h"
 
@@ -21,14 +21,16 @@
 #define GRAPH_NS   1200
 #define KERNEL_NS  1000
 
-/* Ops of the first chunk; a smaller one costs more than it gives. */
-#define FIRST_OPS 8
+/* What one graph more costs the device. */
+#define NEXT_GRAPH_NS 1250
+
+/* Ops of the smallest first chunk, and the largest growth to the next. */
+#define FIRST_OPS  8
+#define MAX_GROWTH 16
 /* More in a graph save nothing. */
-#define MAX_OPS   2048
-/* A rest that is smaller is no chunk of its own: a graph more costs the device
- * some 1.2 us. */
-#define MIN_REST  24
-/* The part of the gain that may be lost by lateness. */
+#define MAX_OPS    2048
+/* The part of the gain that may be lost by lateness: a third where the program
+ * waits in each run; it may wait now and then where it does not. */
 #define LATENESS  3
 
 typedef struct {
@@ -112,30 +114,77 @@ static uint64_t usual_gap(const cgs_chunk_t *chunk)
     return num > 0 ? sum / num : 0;
 }
 
+/* Sizes that grow: the first, and what each is multiplied by for the next. */
+typedef struct {
+    uint64_t first, growth;
+} sizes_t;
+
+static uint64_t next_size(uint64_t size, uint64_t growth)
+{
+    return size * growth < MAX_OPS ? size * growth : MAX_OPS;
+}
+
+/* When the device is done with so many ops, cut like this, after the program
+ * has made the first of its calls. */
+static uint64_t done_ns(uint64_t num_ops, uint64_t call_ns, sizes_t sizes)
+{
+    uint64_t size      = sizes.first;
+    uint64_t host_ns   = 0;
+    uint64_t device_ns = 0;
+    uint64_t num;
+
+    for (; num_ops > 0; num_ops -= num) {
+        num        = size < num_ops ? size : num_ops;
+        host_ns   += num * call_ns + GRAPH_NS;
+        device_ns  = (host_ns > device_ns ? host_ns : device_ns) +
+                     num * KERNEL_NS + NEXT_GRAPH_NS;
+        size       = next_size(size, sizes.growth);
+    }
+    return device_ns;
+}
+
+static sizes_t best_sizes(uint64_t num_ops, uint64_t call_ns)
+{
+    uint64_t most    = num_ops < MAX_OPS ? num_ops : MAX_OPS;
+    sizes_t  best    = {most, 1};
+    uint64_t best_ns = done_ns(num_ops, call_ns, best);
+    sizes_t  sizes;
+    uint64_t ns;
+
+    for (sizes.first = FIRST_OPS; sizes.first < most;
+         sizes.first += sizes.first / 3) {
+        for (sizes.growth = 1; sizes.growth <= MAX_GROWTH;
+             sizes.growth *= 2) {
+            ns = done_ns(num_ops, call_ns, sizes);
+            if (ns < best_ns) {
+                best_ns = ns;
+                best    = sizes;
+            }
+        }
+    }
+    return best;
+}
+
 static uint32_t plan_auto(plan_t *plan, bool synced, uint32_t *ends)
 {
     uint32_t num_ops = plan->chunk->num_ops;
     uint64_t call_ns = SWALLOW_NS + usual_gap(plan->chunk);
-    uint64_t limit   = synced ? FIRST_OPS : MAX_OPS;
+    sizes_t  sizes   = {MAX_OPS, 1};
     uint32_t num     = 0;
-    uint32_t begin   = 0;
-    uint32_t end;
-    uint64_t next;
+    uint32_t end     = 0;
+    uint32_t begin;
 
-    plan->late_ns = synced ? (uint64_t)num_ops * LAUNCH_NS / LATENESS :
-                    UINT64_MAX;
-    while (begin < num_ops) {
-        end = find_end(plan, begin, limit);
-        if ((end - begin >= limit) && (num_ops - end < MIN_REST)) {
-            /* No gain from this cut; there may be one for lateness. */
-            end = find_end(plan, begin, limit + MIN_REST);
-        }
-        /* The next one's calls take as long as this one's kernels. */
-        next  = ((uint64_t)(end - begin) * KERNEL_NS - GRAPH_NS) / call_ns;
-        limit = end - begin > 1 && next > limit ? next : limit;
-        limit = limit < MAX_OPS ? limit : MAX_OPS;
-        ends[num++] = end;
+    if (synced) {
+        sizes = best_sizes(num_ops, call_ns);
+    }
+    plan->late_ns = (uint64_t)num_ops * LAUNCH_NS / (synced ? LATENESS : 1);
+    while (end < num_ops) {
         begin       = end;
+        end         = find_end(plan, begin, sizes.first);
+        ends[num++] = end;
+        if (end - begin >= sizes.first) {
+            sizes.first = next_size(sizes.first, sizes.growth);
+        }
     }
     return num;
 }

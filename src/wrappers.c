@@ -445,6 +445,21 @@ EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags)
     return result;
 }
 
+EXPORT CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
+{
+    CUresult result;
+
+    if (unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) {
+        cgs_barrier(CGS_INDEX_cuIpcOpenEventHandle, CGS_KIND_BARRIER);
+    }
+    result = CGS_REAL(cuIpcOpenEventHandle)(event, handle);
+    if ((result == CUDA_SUCCESS) && !cgs_life_is_off()) {
+        cgs_event_created(*event, CU_EVENT_DISABLE_TIMING |
+                                  CU_EVENT_INTERPROCESS);
+    }
+    return result;
+}
+
 /* The current context: no barrier, but known no more. */
 
 EXPORT CUresult cuCtxSetCurrent(CUcontext ctx)

@@ -92,12 +92,16 @@ START_TEST(chunks_grow_where_calls_are_quick)
 }
 END_TEST
 
-START_TEST(who_never_waits_has_one_graph)
+START_TEST(who_never_waits_has_larger_graphs)
 {
-    set_gaps(20000);
-    ops[20].gap_ns = 1000000;
     plan_for(1024, CGS_CHUNK_AUTO, false);
     ck_assert_uint_eq(num, 1);
+    set_gaps(5000);
+    plan_for(64, CGS_CHUNK_AUTO, false);
+    ck_assert_uint_le(num, 3);
+    set_gaps(100000);
+    plan_for(64, CGS_CHUNK_AUTO, false);
+    ck_assert_uint_ge(num, 32);
 }
 END_TEST
 
@@ -160,7 +164,7 @@ int main(void)
     tcase_add_test(tests, a_fixed_size_is_kept);
     tcase_add_test(tests, chunks_grow_where_calls_are_quick);
     tcase_add_test(tests, no_chunk_is_late_for_longer_than_it_gains);
-    tcase_add_test(tests, who_never_waits_has_one_graph);
+    tcase_add_test(tests, who_never_waits_has_larger_graphs);
     tcase_add_test(tests, a_long_pause_ends_a_chunk);
     tcase_add_test(tests, edges_are_not_cut);
     suite_add_tcase(suite, tests);
