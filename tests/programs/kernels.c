@@ -88,6 +88,16 @@ KRN_KERNEL(k_chain, (uint32_t *, word), (uint32_t, value))
     }
 }
 
+/* A word that the host polls: when it sees the value, it sees what was written
+ * before on the stream as well. */
+KRN_KERNEL(k_signal, (uint32_t *, word), (uint32_t, value))
+{
+    if (KRN_X == 0) {
+        KRN_FENCE_SYSTEM();
+        *word = value;
+    }
+}
+
 KRN_KERNEL(k_global, (uint32_t, value))
 {
     if (KRN_X == 0) {

@@ -62,6 +62,7 @@
 #define KRN_BLOCK_X              (blockDim.x)
 #define KRN_PHASE(_p)
 #define KRN_NEXT_PHASE()         __syncthreads()
+#define KRN_FENCE_SYSTEM()       __threadfence_system()
 #define KRN_SHARED(_type, _name) extern __shared__ _type _name[]
 #define KRN_DEVICE               static __device__
 #define KRN_VARIABLE(_name)      (_name)
@@ -190,6 +191,7 @@ static void krn_run_grid(const simk_grid_t *grid, unsigned phases,
 #define KRN_BLOCK_X              (krn_self->block[0])
 #define KRN_PHASE(_p)            if (krn_self->phase == (_p))
 #define KRN_NEXT_PHASE()         (void)0
+#define KRN_FENCE_SYSTEM()       __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define KRN_SHARED(_type, _name) _type *_name = (_type*)krn_self->shared
 #define KRN_DEVICE               static
 
