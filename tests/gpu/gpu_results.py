@@ -9,6 +9,7 @@ none. `summary` makes the table, the JSON and the Markdown of all rows.
 import argparse
 import json
 import os
+import statistics
 import sys
 import textwrap
 
@@ -19,6 +20,7 @@ MIN_CHAIN_SHARE = 0.95      # of a chain's calls are swallowed
 TARGETS = ("const", "swap", "scalar")  # chains that have these targets
 MAX_FORK_OVER_HAND = 1.05   # forks and joins over two streams
 MIN_PLAIN_OVER_FORK = 4.0
+MAX_TIME_RATIO = 2.0        # between times that events tell
 
 
 def row(kind, name, status, detail):
@@ -156,6 +158,23 @@ def command_seen(name, own, report):
     kinds = ("launches", "copies", "sets")
     test(name, all(own[k] == report[k] for k in kinds),
          ", ".join(f"{k} {own[k]} made {report[k]} seen" for k in kinds))
+
+
+def read_times(path):
+    """The median of each column."""
+    with open(path, encoding="utf-8") as file:
+        columns = zip(*([float(t) for t in line.split()] for line in file))
+        return [statistics.median(column) for column in columns]
+
+
+def command_times(name, plain, shim):
+    """Times told by events under the shim, against those told without it."""
+    plain, shim = read_times(plain), read_times(shim)
+    passed = len(plain) == len(shim) > 0 and all(
+        p > 0 and 1 / MAX_TIME_RATIO <= s / p <= MAX_TIME_RATIO
+        for p, s in zip(plain, shim))
+    test(name, passed, ", ".join(f"{p:.3f} ms plain {s:.3f} ms shim"
+                                 for p, s in zip(plain, shim)))
 
 
 def read_counts(path):
@@ -307,7 +326,8 @@ def command_summary(rows, raw, out, *pairs):
 
 COMMANDS = {"chain": command_chain, "bench": command_bench,
             "swallowed": command_swallowed, "seen": command_seen,
-            "cupti": command_cupti, "summary": command_summary}
+            "cupti": command_cupti, "times": command_times,
+            "summary": command_summary}
 
 
 def main():

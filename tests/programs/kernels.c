@@ -98,6 +98,14 @@ KRN_KERNEL(k_signal, (uint32_t *, word), (uint32_t, value))
     }
 }
 
+/* As long as it is told. */
+KRN_KERNEL(k_spin, (uint32_t, ns))
+{
+    if (KRN_X == 0) {
+        KRN_SPIN(ns);
+    }
+}
+
 KRN_KERNEL(k_global, (uint32_t, value))
 {
     if (KRN_X == 0) {

@@ -63,10 +63,27 @@
 #define KRN_PHASE(_p)
 #define KRN_NEXT_PHASE()         __syncthreads()
 #define KRN_FENCE_SYSTEM()       __threadfence_system()
+#define KRN_SPIN(_ns)            krn_spin(_ns)
 #define KRN_SHARED(_type, _name) extern __shared__ _type _name[]
 #define KRN_DEVICE               static __device__
 #define KRN_VARIABLE(_name)      (_name)
 #define KRN_GLOBAL(_type, _name) extern "C" { __device__ _type _name; }
+
+static __device__ uint64_t krn_nanoseconds(void)
+{
+    uint64_t now;
+
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+static __device__ void krn_spin(uint32_t ns)
+{
+    uint64_t begin = krn_nanoseconds();
+
+    while (krn_nanoseconds() - begin < ns) {
+    }
+}
 
 #else
 
@@ -192,6 +209,8 @@ static void krn_run_grid(const simk_grid_t *grid, unsigned phases,
 #define KRN_PHASE(_p)            if (krn_self->phase == (_p))
 #define KRN_NEXT_PHASE()         (void)0
 #define KRN_FENCE_SYSTEM()       __atomic_thread_fence(__ATOMIC_SEQ_CST)
+/* Nothing takes long here. */
+#define KRN_SPIN(_ns)            (void)(_ns)
 #define KRN_SHARED(_type, _name) _type *_name = (_type*)krn_self->shared
 #define KRN_DEVICE               static
 
