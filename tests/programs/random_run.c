@@ -488,9 +488,8 @@ static void rnd_capture(const rnd_run_t *run, const rnd_op_t *op,
     CUgraph graph;
     unsigned i;
 
-    /* The last of them would have the other threads' calls fail. */
     PRG_CHECK(cuStreamBeginCapture(
-        stream, modes[op->luck % (run->program->num_threads > 1 ? 2 : 3)]));
+        stream, modes[rnd_capture_mode(run->program, op)]));
     PRG_LAUNCH(f->axpy, stream, n, &to, &from, &n, &value);
     PRG_LAUNCH(f->hash, stream, n, &to, &n, &value);
     PRG_CHECK(cuStreamEndCapture(stream, &graph));
