@@ -170,6 +170,7 @@ shown_by module_unloaded_and_handle_reused modules
 not_refused module_unloaded_and_handle_reused modules
 hazard address_freed_and_reused_for_another_kind_of_memory 30
 hazard address_reused_for_less_memory 30
+hazard address_unmapped_and_mapped_again 30
 hazard allocation_in_the_region 50
 hazard free_in_the_region 30
 hazard attribute_changed_between_launches 30
@@ -180,6 +181,7 @@ hazard programmatic_launches_and_events 30
 hazard event_of_a_launch_seen_by_another_stream 30
 hazard host_functions_and_callbacks 40
 hazard memory_operations_of_a_stream 40
+hazard external_semaphores 40
 hazard program_captures_while_a_region_is_open 10
 hazard capture_of_another_thread 0
 shown_by program_captures_while_a_region_is_open program_graphs
@@ -191,6 +193,7 @@ hazard kernel_that_spins_on_another_stream 30 PAIR_TIMEOUT=20 \
 shown_by host_polls_mapped_memory polls_mapped
 hazard errors_are_told_at_the_next_call 40
 shown_by errors_are_told_at_the_next_call bad_launch faults.sh
+hazard device_printf 30
 hazard two_devices 10 SIM_DEVICES=2
 hazard primary_context_reset 30
 not_refused primary_context_reset hazards/hazards primary_context_reset
