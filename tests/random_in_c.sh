@@ -4,7 +4,8 @@
 # Random programs that are printed as C do what they do when they are run: the
 # hashes of memory are the same.
 #
-# PROGRAMS_DIR, SIM_DIR and PAIR_BREAKER are as everywhere; CC and CUDA_CPPFLAGS compile.
+# PROGRAMS_DIR, SIM_DIR and PAIR_BREAKER are as everywhere; CC and CUDA_CPPFLAGS
+# compile.
 
 set -u
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program that times its work inside of a region, by events around kernels of
- * known length: none of the times may be nothing. On a GPU they are compared with
- * those of a plain run.
+ * known length: none of the times may be nothing. On a GPU they are compared
+ * with those of a plain run.
  *
  *     elapsed_time [FILE]     writes the times to FILE, in ms, a run a line
  */
