@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Makes random programs that differ under the shim as small as they can be, and
-# prints them.
+# prints them, in short and as a file in C (random-c.sh).
 #
 #     random-shrink.sh SEED [COUNT]    programs SEED, SEED + 1, ... (COUNT of
 #                                      them) in one process
+#
+# SHRINK_FILE names a file for the C, which else comes first in the output.
 #
 # PROGRAMS_DIR and run-pair.sh's environment are as for random.sh. SEEDS are the
 # seeds of the scheduler to try: with several threads one program may differ
@@ -107,6 +109,11 @@ shrink 1
 
 RANDOM_DROP=$(ranges "$scratch/drop")
 export RANDOM_DROP
+if [ -n "${SHRINK_FILE:-}" ]; then
+    "$here/random-c.sh" "$seed" "$count" > "$SHRINK_FILE"
+else
+    "$here/random-c.sh" "$seed" "$count"
+fi
 list -l
 cat "$scratch/difference"
 echo "RANDOM_DROP='$RANDOM_DROP' SEEDS='$SEEDS' PAIR_ENV='${PAIR_ENV:-}'" \

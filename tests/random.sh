@@ -11,6 +11,9 @@
 #     RANDOM_JOBS     processes at a time (2)
 #     RANDOM_PLAIN    number of programs that are also run plain with 20 seeds
 #                     of the scheduler (100)
+#     RANDOM_SECONDS  seconds after which no more processes are started (0: no
+#                     such limit)
+#     RANDOM_SHRINK   0: programs that differ are not made smaller (1)
 #     RANDOM_ONLY     1: only the configuration that the environment says (0:
 #                     one of a few by turns)
 #
@@ -26,6 +29,8 @@ count=${RANDOM_COUNT:-6000}
 chunk=${RANDOM_CHUNK:-50}
 jobs=${RANDOM_JOBS:-2}
 plain=${RANDOM_PLAIN:-100}
+seconds=${RANDOM_SECONDS:-0}
+began=$(date +%s)
 
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
@@ -103,14 +108,21 @@ run_chunk()
         echo "$1 $status" >> "$scratch/failed"
     else
         rm -f "$scratch/$1.out"
+        echo "$1" >> "$scratch/passed"
     fi
+}
+
+in_time()
+{
+    [ "$seconds" = 0 ] || [ $(($(date +%s) - began)) -lt "$seconds" ]
 }
 
 # run_job NUMBER: every so many chunks.
 run_job()
 {
     number=$1
-    while [ $((number * chunk)) -lt "$count" ] && [ ! -e "$scratch/failed" ]
+    while [ $((number * chunk)) -lt "$count" ] &&
+        [ ! -e "$scratch/failed" ] && in_time
     do
         run_chunk "$number"
         number=$((number + jobs))
@@ -139,7 +151,7 @@ report()
     begin=$((first + number * chunk))
     cat "$scratch/$number.out"
     configure "$number"
-    if [ "$status" -eq 1 ]; then
+    if [ "$status" -eq 1 ] && [ "${RANDOM_SHRINK:-1}" != 0 ]; then
         SEEDS=$((number + 1)) "$here/random-shrink.sh" "$begin" "$chunk"
     fi
     echo "programs $begin to $((begin + chunk - 1))," \
@@ -148,6 +160,7 @@ report()
     exit "$status"
 }
 
+: > "$scratch/passed"
 if [ -n "${SIM_DIR:-}" ] && [ "$plain" -gt 0 ]; then
     check_plain
 fi
@@ -158,4 +171,5 @@ while [ $job -lt "$jobs" ]; do
 done
 wait
 [ ! -e "$scratch/failed" ] || report
-echo "$count random programs from seed $first"
+passed=$(wc -l < "$scratch/passed")
+echo "$((passed * chunk)) random programs from seed $first"

@@ -32,6 +32,7 @@ MAX_SWALLOWED_NS = 40       # more than a hook that returns at once
 MAX_PASSED_NS = 5           # more than a hook that jumps on
 JUDGED_CALLS = ("cuCtxGetCurrent", "cuDriverGetVersion", "cuStreamQuery")
 MAX_PRELOAD_MS = 0.3        # of a program without CUDA
+MAX_TIME_RATIO = 2.0        # between times that events tell
 WORST = "worst-plain-over-shim"
 
 
@@ -260,6 +261,23 @@ def command_seen(name, own, report):
     kinds = ("launches", "copies", "sets")
     test(name, all(own[k] == report[k] for k in kinds),
          ", ".join(f"{k} {own[k]} made {report[k]} seen" for k in kinds))
+
+
+def read_times(path):
+    """The median of each column."""
+    with open(path, encoding="utf-8") as file:
+        columns = zip(*([float(t) for t in line.split()] for line in file))
+        return [statistics.median(column) for column in columns]
+
+
+def command_times(name, plain, shim):
+    """Times told by events under the shim, against those told without it."""
+    plain, shim = read_times(plain), read_times(shim)
+    passed = len(plain) == len(shim) > 0 and all(
+        p > 0 and 1 / MAX_TIME_RATIO <= s / p <= MAX_TIME_RATIO
+        for p, s in zip(plain, shim))
+    test(name, passed, ", ".join(f"{p:.3f} ms plain {s:.3f} ms shim"
+                                 for p, s in zip(plain, shim)))
 
 
 def read_counts(path):
@@ -510,7 +528,8 @@ def command_summary(rows, raw, out, *pairs):
 COMMANDS = {"chain": command_chain, "bench": command_bench,
             "vary": command_vary, "calls": command_calls,
             "swallowed": command_swallowed, "seen": command_seen,
-            "cupti": command_cupti, "summary": command_summary}
+            "cupti": command_cupti, "times": command_times,
+            "summary": command_summary}
 
 
 def main():

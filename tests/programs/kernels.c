@@ -88,6 +88,24 @@ KRN_KERNEL(k_chain, (uint32_t *, word), (uint32_t, value))
     }
 }
 
+/* A word that the host polls: when it sees the value, it sees what was written
+ * before on the stream as well. */
+KRN_KERNEL(k_signal, (uint32_t *, word), (uint32_t, value))
+{
+    if (KRN_X == 0) {
+        KRN_FENCE_SYSTEM();
+        *word = value;
+    }
+}
+
+/* As long as it is told. */
+KRN_KERNEL(k_spin, (uint32_t, ns))
+{
+    if (KRN_X == 0) {
+        KRN_SPIN(ns);
+    }
+}
+
 KRN_KERNEL(k_global, (uint32_t, value))
 {
     if (KRN_X == 0) {

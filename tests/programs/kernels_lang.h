@@ -65,6 +65,8 @@
 #define KRN_INDEX(_d)            (blockIdx._d * blockDim._d + threadIdx._d)
 #define KRN_PHASE(_p)
 #define KRN_NEXT_PHASE()         __syncthreads()
+#define KRN_FENCE_SYSTEM()       __threadfence_system()
+#define KRN_SPIN(_ns)            krn_spin(_ns)
 #define KRN_SHARED(_type, _name) extern __shared__ _type _name[]
 #define KRN_SHARED_BYTES()       krn_shared_bytes()
 #define KRN_DEVICE               static __device__
@@ -77,6 +79,22 @@ static __device__ unsigned krn_shared_bytes(void)
 
     asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
     return bytes;
+}
+
+static __device__ uint64_t krn_nanoseconds(void)
+{
+    uint64_t now;
+
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+static __device__ void krn_spin(uint32_t ns)
+{
+    uint64_t begin = krn_nanoseconds();
+
+    while (krn_nanoseconds() - begin < ns) {
+    }
 }
 
 #else
@@ -213,6 +231,9 @@ static void krn_run_grid(const simk_grid_t *grid, unsigned phases,
 #define KRN_SHARED_BYTES()       (krn_self->shared_bytes)
 #define KRN_PHASE(_p)            if (krn_self->phase == (_p))
 #define KRN_NEXT_PHASE()         (void)0
+#define KRN_FENCE_SYSTEM()       __atomic_thread_fence(__ATOMIC_SEQ_CST)
+/* Nothing takes long here. */
+#define KRN_SPIN(_ns)            (void)(_ns)
 #define KRN_SHARED(_type, _name) _type *_name = (_type*)krn_self->shared
 #define KRN_DEVICE               static
 

@@ -10,6 +10,8 @@
  *     stderr    a line on stderr
  *     status    the program's exit status is 1
  *     nothing   all is passed on
+ *
+ * PAIR_BREAK_LAUNCH=N makes it the Nth launch instead of the 38th.
  */
 #define _GNU_SOURCE
 #include <cuda.h>
@@ -48,6 +50,15 @@ static int breaker_is(const char *what)
     const char *how = getenv("PAIR_BREAK");
 
     return how != NULL && !strcmp(how, what);
+}
+
+/* Which launch is to be broken. */
+static unsigned breaker_number(void)
+{
+    const char *number = getenv("PAIR_BREAK_LAUNCH");
+
+    return number != NULL ? (unsigned)strtoul(number, NULL, 10) :
+                            BREAKER_LAUNCH;
 }
 
 static void breaker_keep(CUfunction f, unsigned gx, unsigned bx,
@@ -90,6 +101,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
                         CUstream stream, void **params, void **extra)
 {
     static unsigned count;
+    unsigned number = breaker_number();
     breaker_launch_t launch;
     CUresult result;
 
@@ -103,19 +115,19 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
             fprintf(breaker_is("stdout") ? stdout : stderr, "broken\n");
         }
     }
-    if (count == BREAKER_LAUNCH && breaker_is("drop")) {
+    if (count == number && breaker_is("drop")) {
         return CUDA_SUCCESS;
     }
-    if (count == BREAKER_LAUNCH && breaker_is("swap")) {
+    if (count == number && breaker_is("swap")) {
         breaker_keep(f, gx, bx, stream, params, BREAKER_PARAMS);
         return CUDA_SUCCESS;
     }
     result = launch(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
-    if (count == BREAKER_LAUNCH && breaker_is("double")) {
+    if (count == number && breaker_is("double")) {
         result = launch(f, gx, gy, gz, bx, by, bz, shared, stream, params,
                         extra);
     }
-    if (count == BREAKER_LAUNCH + 1 && breaker_is("swap")) {
+    if (count == number + 1 && breaker_is("swap")) {
         result = breaker_make_late(launch);
     }
     return result;

@@ -7,6 +7,7 @@
  *   random_plan.c   what CUDA leaves open is ordered: the operations become
  *                   steps whose results no scheduler can change (rnd_plan)
  *   random_list.c   the steps as text (rnd_list)
+ *   random_c.c      the steps as C (rnd_print_c)
  *   random_run.c    the steps are made, by one to four threads (rnd_run)
  *
  * The order in which operations are made up is the order of their effects.
@@ -205,6 +206,11 @@ void rnd_plan(rnd_program_t *program);
 void rnd_list(const rnd_program_t *program, FILE *file);
 void rnd_list_places(const rnd_program_t *program, FILE *file);
 
+/* Prints the steps as functions in C, and then the main function that runs
+ * those of all seeds. */
+void rnd_print_c(const rnd_program_t *program, FILE *file);
+void rnd_print_c_main(const uint64_t *seeds, unsigned num_seeds, FILE *file);
+
 /* What the steps run on; made once in the process. */
 typedef struct rnd_run rnd_run_t;
 
@@ -225,6 +231,14 @@ static inline rnd_grid_t rnd_grid(uint32_t shape)
         .block        = {8u << shape / 4 % 3, 1 + shape / 144 % 2, 1},
         .shared_bytes = 64 * (shape / 12 % 3)
     };
+}
+
+/* Of relaxed, thread-local, global: the last would have the calls of other
+ * threads fail. */
+static inline unsigned rnd_capture_mode(const rnd_program_t *program,
+                                        const rnd_op_t *op)
+{
+    return op->luck % (program->num_threads > 1 ? 2 : 3);
 }
 
 static inline bool rnd_is_created(unsigned slot)

@@ -153,7 +153,7 @@
           "%v %% 2 ? 60000 : 40000)") \
     \
     _kind(SET_FLAG, EDGES, 0, WRITE, FLAG_ONLY, 0, ANY_MEMORY, RND_ON_STREAM, \
-          "launch(module[0].fill, 1, %s, %t, 1, %v)") \
+          "launch(module[0].signal, 1, %s, %t, %v)") \
     _kind(SET_FLAG_HOST, EDGES, 0, WRITE, FLAG_ONLY, 0, ANY_MEMORY, \
           RND_ON_STREAM, "cuLaunchHostFunc(%s, set_word, &{%t, %v})") \
     _kind(POLL_FLAG, EDGES, 0, UNUSED, FLAG_ONLY, 0, ANY_MEMORY, RND_LOOKS, \

@@ -6,6 +6,8 @@
  *
  *     random_ops SEED [COUNT]      programs SEED, SEED + 1, ... (COUNT of them)
  *     random_ops -l SEED [COUNT]   prints the programs instead
+ *     random_ops -c SEED [COUNT]   prints them in C, without their beginning:
+ *                                  tests/random-c.sh prints the whole file
  *     random_ops -p SEED [COUNT]   prints where operations stand, in lines
  *                                  NUMBER PROGRAM LOOP REPETITION PLACE
  *
@@ -22,7 +24,7 @@
 
 static int rnd_usage(void)
 {
-    fprintf(stderr, "usage: random_ops [-l | -p] SEED [COUNT]\n");
+    fprintf(stderr, "usage: random_ops [-l | -c | -p] SEED [COUNT]\n");
     return EXIT_FAILURE;
 }
 
@@ -65,10 +67,13 @@ int main(int argc, char **argv)
     static rnd_program_t program;
     unsigned long long seed;
     unsigned count, i;
+    unsigned num_seeds = 0;
+    uint64_t *seeds;
     rnd_run_t *run = NULL;
     char how       = '\0';
 
-    if (argc > 1 && (!strcmp(argv[1], "-l") || !strcmp(argv[1], "-p"))) {
+    if (argc > 1 && (!strcmp(argv[1], "-l") || !strcmp(argv[1], "-c") ||
+                     !strcmp(argv[1], "-p"))) {
         how = (*++argv)[1];
         --argc;
     }
@@ -78,6 +83,11 @@ int main(int argc, char **argv)
     seed  = strtoull(argv[1], NULL, 10);
     count = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
 
+    seeds = calloc(count + 1, sizeof(*seeds));
+    if (seeds == NULL) {
+        perror("calloc");
+        return EXIT_FAILURE;
+    }
     if (how == '\0') {
         run = rnd_open();
     }
@@ -90,14 +100,21 @@ int main(int argc, char **argv)
         rnd_plan(&program);
         if (how == 'l') {
             rnd_list(&program, stdout);
+        } else if (how == 'c') {
+            rnd_print_c(&program, stdout);
+            seeds[num_seeds++] = program.seed;
         } else if (how == 'p') {
             rnd_list_places(&program, stdout);
         } else {
             rnd_run(run, &program);
         }
     }
+    if (how == 'c') {
+        rnd_print_c_main(seeds, num_seeds, stdout);
+    }
     if (run != NULL) {
         rnd_close(run);
     }
+    free(seeds);
     return EXIT_SUCCESS;
 }

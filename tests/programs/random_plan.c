@@ -76,6 +76,7 @@ typedef struct rnd_plan {
     rnd_touch_t  world;         /* that no other thread may disturb */
 
     rnd_memory_t memory[RND_RESOURCES];
+    bool         is_pooled[RND_BUFFERS];    /* allocated in stream order */
     rnd_event_t  event[RND_EVENTS];
     uint32_t     token[RND_BUFFERS];    /* last word written to a flag */
     uint32_t     last_token;
@@ -291,7 +292,8 @@ static void rnd_complete(rnd_plan_t *plan, unsigned thread,
     }
 }
 
-/* What is next on the lane comes after the work of a touch. */
+/* What is next on the lane comes after the work of a touch. Nothing says that
+ * the legacy stream waits for what a destroyed one has left. */
 static void rnd_order(rnd_plan_t *plan, unsigned thread, unsigned lane,
                       const rnd_touch_t *touch)
 {
@@ -303,7 +305,8 @@ static void rnd_order(rnd_plan_t *plan, unsigned thread, unsigned lane,
     other = &plan->lane[touch->lane];
     if (touch->place == 0 || touch->lane == RND_HOST_LANE ||
         touch->lane == lane ||
-        (mine->slot == RND_LEGACY && other->waits_for_legacy) ||
+        (mine->slot == RND_LEGACY && other->waits_for_legacy &&
+         !other->is_gone) ||
         (other->slot == RND_LEGACY && mine->waits_for_legacy) ||
         plan->done[thread][touch->lane][touch->thread] >= touch->place ||
         plan->before[thread][lane][touch->lane][touch->thread] >=
@@ -573,6 +576,13 @@ static void rnd_prepare(rnd_plan_t *plan, rnd_op_t *op)
     case RND_FUNCTION_LIMIT:
         rnd_order_all(plan, op->thread, RND_LANES, &plan->memory[RND_MODULE]);
         break;
+    case RND_REPLACE:
+        /* cuMemFree() waits for the work on memory of cuMemAlloc() only. */
+        if (plan->is_pooled[op->to]) {
+            rnd_order_all(plan, op->thread, RND_HOST_LANE,
+                          &plan->memory[op->to]);
+        }
+        break;
     case RND_CAPTURE:
         for (i = 0; i < RND_THREADS; ++i) {
             rnd_after(plan, op->thread, i, plan->count[i]);
@@ -627,6 +637,10 @@ static void rnd_note(rnd_plan_t *plan, rnd_step_t *step, unsigned lane)
     case RND_FUNCTION_LIMIT:
         plan->memory[RND_MODULE].writer = self;
         plan->allows_big                = op->value % 2;
+        break;
+    case RND_REPLACE:
+    case RND_REPLACE_ASYNC:
+        plan->is_pooled[op->to] = op->kind == RND_REPLACE_ASYNC;
         break;
     case RND_CAPTURE:
         plan->world      = self;

@@ -27,7 +27,7 @@ enum {
 /* The kernels of one module. */
 typedef struct rnd_functions {
     CUfunction axpy, scale, hash, add3, add4, chain, shape, table, turn, copy,
-               fill, grid;
+               grid, signal;
 } rnd_functions_t;
 
 /* What a host function is given. */
@@ -105,18 +105,18 @@ static void rnd_load(rnd_run_t *run, unsigned index, bool is_library)
     } else {
         PRG_CHECK(cuModuleLoadData(&run->module[index], krn_kernels_ptx));
     }
-    f->axpy  = rnd_function(run, index, "k_axpy");
-    f->scale = rnd_function(run, index, "k_scale");
-    f->hash  = rnd_function(run, index, "k_hash");
-    f->add3  = rnd_function(run, index, "k_add3");
-    f->add4  = rnd_function(run, index, "k_add4");
-    f->chain = rnd_function(run, index, "k_chain");
-    f->shape = rnd_function(run, index, "k_struct");
-    f->table = rnd_function(run, index, "k_table");
-    f->turn  = rnd_function(run, index, "k_turn");
-    f->copy  = rnd_function(run, index, "k_copy");
-    f->fill  = rnd_function(run, index, "k_fill");
-    f->grid  = rnd_function(run, index, "k_grid");
+    f->axpy   = rnd_function(run, index, "k_axpy");
+    f->scale  = rnd_function(run, index, "k_scale");
+    f->hash   = rnd_function(run, index, "k_hash");
+    f->add3   = rnd_function(run, index, "k_add3");
+    f->add4   = rnd_function(run, index, "k_add4");
+    f->chain  = rnd_function(run, index, "k_chain");
+    f->shape  = rnd_function(run, index, "k_struct");
+    f->table  = rnd_function(run, index, "k_table");
+    f->turn   = rnd_function(run, index, "k_turn");
+    f->copy   = rnd_function(run, index, "k_copy");
+    f->signal = rnd_function(run, index, "k_signal");
+    f->grid   = rnd_function(run, index, "k_grid");
 }
 
 static void rnd_unload(rnd_run_t *run)
@@ -260,7 +260,6 @@ static CUresult rnd_launch(const rnd_run_t *run, const rnd_op_t *op,
     CUdeviceptr c            = run->address[op->from[2]];
     uint32_t n               = op->words;
     uint32_t value           = op->value;
-    uint32_t one             = 1;
 
     switch (op->kind) {
     case RND_AXPY:
@@ -285,7 +284,7 @@ static CUresult rnd_launch(const rnd_run_t *run, const rnd_op_t *op,
         PRG_LAUNCH(f->copy, stream, n, &to, &a, &n);
         break;
     case RND_SET_FLAG:
-        PRG_LAUNCH(f->fill, stream, 1, &to, &one, &value);
+        PRG_LAUNCH(f->signal, stream, 1, &to, &value);
         break;
     case RND_STRUCT:
         rnd_launch_shape(op, f->shape, stream, to);
@@ -521,9 +520,8 @@ static void rnd_capture(const rnd_run_t *run, const rnd_op_t *op,
     CUgraph graph;
     unsigned i;
 
-    /* The last of them would have the other threads' calls fail. */
     PRG_CHECK(cuStreamBeginCapture(
-        stream, modes[op->luck % (run->program->num_threads > 1 ? 2 : 3)]));
+        stream, modes[rnd_capture_mode(run->program, op)]));
     PRG_LAUNCH(f->axpy, stream, n, &to, &from, &n, &value);
     PRG_LAUNCH(f->hash, stream, n, &to, &n, &value);
     PRG_CHECK(cuStreamEndCapture(stream, &graph));

@@ -403,6 +403,9 @@ void sim_stream_thread_end(uint64_t thread);
 void sim_streams_destroy(sim_ctx_t *ctx);
 sim_stream_t *sim_stream_make(sim_ctx_t *ctx, unsigned flags, int priority);
 void sim_event_record(sim_event_t *event, sim_task_t *task);
+CUresult sim_memop(CUstream handle, int twin,
+                   CUstreamBatchMemOpType operation, CUdeviceptr address,
+                   uint64_t value, unsigned flags);
 
 /* ------------------------------------------------- sim_mem.c */
 
@@ -419,7 +422,7 @@ typedef struct {
     size_t         size;     /* as asked for */
     size_t         capacity; /* of the block */
     sim_mem_kind_t kind;
-    bool           is_async, is_global, is_low;
+    bool           is_async, is_global, is_low, is_mapped;
     unsigned       refs; /* of a global: modules that hold it */
     unsigned       flags;
     CUdevice       device;
@@ -434,6 +437,9 @@ const sim_mem_t *sim_mem_find(uintptr_t address);
 CUresult sim_mem_global(sim_ctx_t *ctx, size_t size, void *place,
                         CUdeviceptr *address);
 void sim_mem_global_free(CUdeviceptr address);
+/* Memory that is mapped by hand, from its address on. */
+void sim_mem_map(sim_ctx_t *ctx, CUdeviceptr address, size_t size);
+bool sim_mem_unmap(CUdeviceptr address);
 void sim_mem_ctx_end(uint64_t ctx_uid);
 /* Device memory that the driver itself takes, for executable graphs. */
 CUresult sim_mem_reserve(CUdevice device, size_t size);

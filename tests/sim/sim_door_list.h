@@ -413,3 +413,23 @@ SIM_DOOR_TWIN(cuStreamWriteValue64, 11070, v11070_ptsz,
               cuStreamWriteValue64_v2_ptsz)
 SIM_DOOR(cuThreadExchangeStreamCaptureMode, 10010, v10010,
          cuThreadExchangeStreamCaptureMode)
+SIM_DOOR(cuDestroyExternalSemaphore, 10000, v10000, cuDestroyExternalSemaphore)
+SIM_DOOR(cuImportExternalSemaphore, 10000, v10000, cuImportExternalSemaphore)
+SIM_DOOR(cuIpcGetEventHandle, 4010, v4010, cuIpcGetEventHandle)
+SIM_DOOR(cuMemAddressFree, 10020, v10020, cuMemAddressFree)
+SIM_DOOR(cuMemAddressReserve, 10020, v10020, cuMemAddressReserve)
+SIM_DOOR(cuMemCreate, 10020, v10020, cuMemCreate)
+SIM_DOOR(cuMemGetAllocationGranularity, 10020, v10020,
+         cuMemGetAllocationGranularity)
+SIM_DOOR(cuMemMap, 10020, v10020, cuMemMap)
+SIM_DOOR(cuMemRelease, 10020, v10020, cuMemRelease)
+SIM_DOOR(cuMemSetAccess, 10020, v10020, cuMemSetAccess)
+SIM_DOOR(cuMemUnmap, 10020, v10020, cuMemUnmap)
+SIM_DOOR(cuSignalExternalSemaphoresAsync, 10000, v10000,
+         cuSignalExternalSemaphoresAsync)
+SIM_DOOR_TWIN(cuSignalExternalSemaphoresAsync, 10000, v10000_ptsz,
+              cuSignalExternalSemaphoresAsync_ptsz)
+SIM_DOOR(cuWaitExternalSemaphoresAsync, 10000, v10000,
+         cuWaitExternalSemaphoresAsync)
+SIM_DOOR_TWIN(cuWaitExternalSemaphoresAsync, 10000, v10000_ptsz,
+              cuWaitExternalSemaphoresAsync_ptsz)

@@ -220,7 +220,9 @@ static void sim_mem_remove(uintptr_t start, sim_task_t *task, uint64_t lane)
             pool->used -= mem.size;
         }
     }
-    if (sim_mem_is_arena(&mem)) {
+    if (mem.is_mapped) {
+        return;
+    } else if (sim_mem_is_arena(&mem)) {
         sim_used[mem.device] -= mem.capacity;
         arena = &sim_arenas[mem.is_low ? SIM_MAX_DEVICES : mem.device];
         sim_arena_give(arena, &mem, task, lane);
@@ -406,6 +408,26 @@ static CUresult sim_mem_free(CUdeviceptr address)
 }
 SIM_ENTRY(cuMemFree, (CUdeviceptr_v1 dptr), SIM_UNSAFE, sim_mem_free(dptr))
 SIM_ENTRY(cuMemFree_v2, (CUdeviceptr dptr), SIM_UNSAFE, sim_mem_free(dptr))
+
+void sim_mem_map(sim_ctx_t *ctx, CUdeviceptr address, size_t size)
+{
+    sim_mem_t mem = sim_mem_describe(ctx, SIM_MEM_DEVICE, size);
+
+    mem.start     = address;
+    mem.is_mapped = true;
+    sim_mem_insert(&mem);
+}
+
+bool sim_mem_unmap(CUdeviceptr address)
+{
+    const sim_mem_t *mem = sim_mem_find_start(address);
+
+    if ((mem == NULL) || !mem->is_mapped) {
+        return false;
+    }
+    sim_mem_remove(address, NULL, 0);
+    return true;
+}
 
 CUresult sim_mem_global(sim_ctx_t *ctx, size_t size, void *place,
                         CUdeviceptr *address)

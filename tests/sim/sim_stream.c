@@ -553,9 +553,9 @@ static CUresult sim_memops(CUstream handle, int twin, unsigned num,
     return status;
 }
 
-static CUresult sim_memop(CUstream handle, int twin,
-                          CUstreamBatchMemOpType operation,
-                          CUdeviceptr address, uint64_t value, unsigned flags)
+CUresult sim_memop(CUstream handle, int twin,
+                   CUstreamBatchMemOpType operation, CUdeviceptr address,
+                   uint64_t value, unsigned flags)
 {
     CUstreamBatchMemOpParams op = {.waitValue = {.operation = operation}};
 

@@ -89,7 +89,7 @@ void hzd_skip(const char *why)
 static const hzd_hazard_t *hzd_find(const char *name)
 {
     static const hzd_hazard_t *const all[] = {
-        hzd_memory, hzd_streams, hzd_launches, hzd_life
+        hzd_memory, hzd_streams, hzd_launches, hzd_life, hzd_outer
     };
     const hzd_hazard_t *hazard;
     size_t i;

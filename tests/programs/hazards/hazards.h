@@ -45,6 +45,7 @@ extern const hzd_hazard_t hzd_memory[];
 extern const hzd_hazard_t hzd_streams[];
 extern const hzd_hazard_t hzd_launches[];
 extern const hzd_hazard_t hzd_life[];
+extern const hzd_hazard_t hzd_outer[];
 
 /* Everything above, made in the primary context. */
 void hzd_open(hzd_state_t *state);

@@ -223,7 +223,7 @@ static void forked_streams_join(hzd_state_t *state)
 /* Waits on the device until a word has a value. */
 static const char streams_spin_ptx[] =
     ".version 7.0\n"
-    ".target sm_52\n"
+    ".target sm_75\n"
     ".address_size 64\n"
     ".visible .entry k_spin_until(\n"
     "    .param .u64 k_spin_until_param_0,\n"
