@@ -181,6 +181,7 @@ hazard programmatic_launches_and_events 30
 hazard event_of_a_launch_seen_by_another_stream 30
 hazard host_functions_and_callbacks 40
 hazard memory_operations_of_a_stream 40
+hazard event_of_another_process 10
 hazard external_semaphores 40
 hazard program_captures_while_a_region_is_open 10
 hazard capture_while_a_recording_grows 0
