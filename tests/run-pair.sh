@@ -163,7 +163,8 @@ for seed in $seeds; do
     if [ "$counts" != 0 ]; then
         differs executed "what was executed" && failed=yes
     fi
-    if [ "$failed" = no ] && [ "$swallowed" != 0 ]; then
+    if [ "$failed" = no ] && [ "$swallowed" != 0 ] &&
+        [ "$(cat "$scratch/plain.status")" = "exit status 0" ]; then
         enough_swallowed || failed=yes
     fi
     if [ "$failed" = yes ]; then

@@ -80,6 +80,9 @@ def main():
     with sdpa_kernel(SDPBackend.MATH):
         bench.case("torch-adamw", Step(
             lambda parameters: torch.optim.AdamW(parameters, lr=1e-3), False))
+        bench.case("torch-adamw-single", Step(
+            lambda parameters: torch.optim.AdamW(parameters, lr=1e-3,
+                                                 foreach=False), False))
         bench.case("torch-sgd-item", Step(
             lambda parameters: torch.optim.SGD(parameters, lr=1e-2), True))
     return bench.finish()

@@ -220,9 +220,12 @@ static void vary_hand_create(vary_case_t *c)
 static void vary_iteration(vary_case_t *c, int mode)
 {
     uint32_t n = c->done[mode]++;
+    char name[96];
 
     if (mode == VARY_SHIM) {
-        nvtxRangePushA(c->region);
+        snprintf(name, sizeof(name), "%s %u", c->region, n);
+        nvtxRangePushA(strcmp(c->kind->name, VARY_RECORDED) == 0 ? name :
+                       c->region);
     }
     if (mode == VARY_HAND) {
         GPU_CHECK(cudaGraphLaunch(c->hand, c->stream));

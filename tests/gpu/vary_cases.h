@@ -132,6 +132,8 @@ static void vary_plan_different(uint32_t n, int i, vary_step_t *step)
     VARY_SIMPLE("short-" _name, _length, false, VARY_HAND_SAME, NULL, 1), \
     VARY_SIMPLE("short-" _name "-sync", _length, true, VARY_HAND_SAME, NULL, 1)
 
+#define VARY_RECORDED "recorded"
+
 static const vary_kind_t vary_kinds[] = {
     VARY_SIMPLE("constant", 64, false, VARY_HAND_SAME, NULL, 1),
     VARY_SIMPLE("swap", 64, false, VARY_HAND_FIXED, vary_plan_swap, 2),
@@ -157,6 +159,8 @@ static const vary_kind_t vary_kinds[] = {
     { "long-kernels", 64, true, VARY_HAND_SAME, NULL, NULL, 1, 0, 50, 0 },
     VARY_SIMPLE("different", 64, false, VARY_HAND_NONE, vary_plan_different,
                 1),
+    /* each iteration is a region of its own, and so recorded */
+    VARY_SIMPLE(VARY_RECORDED, 64, false, VARY_HAND_NONE, NULL, 1),
     VARY_SHORT("1", 1),
     VARY_SHORT("2", 2),
     VARY_SHORT("3", 3),
