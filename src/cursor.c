@@ -63,11 +63,25 @@ static void begin_recording_here(cgs_region_t *region)
                        (region->rule->on_change == CGS_ON_CHANGE_RECAPTURE));
 }
 
+/* Recordings that are never replayed cost more than they give. */
+static void back_off(cgs_region_t *region)
+{
+    uint32_t shift;
+
+    ++region->wasted;
+    if (region->wasted >= MAX_WASTED) {
+        shift = region->wasted - MAX_WASTED + 1;
+        shift = shift > MAX_BACKOFF_SHIFT ? MAX_BACKOFF_SHIFT : shift;
+        region->record_run = region->stats.runs + 1 + (1ull << shift);
+    }
+}
+
 /* The recording cannot be kept whole. */
 static void abandon_recording(cgs_region_t *region, const char *reason)
 {
     cgs_cursor_go_plain(region, reason);
     cgs_recording_release(&region->recording);
+    back_off(region);
 }
 
 void cgs_cursor_go_plain(cgs_region_t *region, const char *reason)
@@ -418,19 +432,6 @@ static void finish_replay(cgs_region_t *region)
     cgs_region_fallback(region, "it ended before the recording did");
     if (cursor->may_record) {
         begin_recording_here(region);
-    }
-}
-
-/* Recordings that are never replayed cost more than they give. */
-static void back_off(cgs_region_t *region)
-{
-    uint32_t shift;
-
-    ++region->wasted;
-    if (region->wasted >= MAX_WASTED) {
-        shift = region->wasted - MAX_WASTED + 1;
-        shift = shift > MAX_BACKOFF_SHIFT ? MAX_BACKOFF_SHIFT : shift;
-        region->record_run = region->stats.runs + 1 + (1ull << shift);
     }
 }
 

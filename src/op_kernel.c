@@ -237,6 +237,9 @@ static bool is_grid_free(const cgs_op_t *op, const unsigned grid[3])
     const CUlaunchAttribute *attr = op->kernel.attrs;
     uint32_t                i;
 
+    if (!memcmp(op->kernel.shape.grid, grid, sizeof(op->kernel.shape.grid))) {
+        return true;
+    }
     for (i = 0; i < op->kernel.shape.num_attrs; ++i) {
         if ((attr[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) ||
             (attr[i].id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)) {

@@ -93,7 +93,8 @@ static void range_start(const char *domain, const char *text, uint64_t id)
 {
     cgs_region_t *region;
 
-    if (cgs_life_is_off() || (cgs_flow_own_region() != NULL)) {
+    if (cgs_life_is_off() || cgs_self.shut ||
+        (cgs_flow_own_region() != NULL)) {
         return;
     }
     region = cgs_region_of_range(domain, text, true);
