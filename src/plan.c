@@ -29,9 +29,9 @@
 #define MAX_GROWTH 16
 /* More in a graph save nothing. */
 #define MAX_OPS    2048
-/* The part of the gain that may be lost by lateness: a third where the program
+/* The part of the gain that may be lost by lateness: half where the program
  * waits in each run; it may wait now and then where it does not. */
-#define LATENESS  3
+#define LATENESS  2
 
 typedef struct {
     const cgs_chunk_t *chunk;

@@ -163,10 +163,15 @@ static range_t *add_range(range_t **ranges, const char *key, unsigned length,
 static bool is_range(const range_t *range, const char *domain,
                      const char *text)
 {
-    size_t length = domain != NULL ? strlen(domain) : 0;
+    size_t length = 0;
 
-    return !strncmp(range->key, domain != NULL ? domain : "", length) &&
-           (range->key[length] == '\n') &&
+    if (domain != NULL) {
+        length = strlen(domain);
+        if (strncmp(range->key, domain, length)) {
+            return false;
+        }
+    }
+    return (range->key[length] == '\n') &&
            !strcmp(range->key + length + 1, text);
 }
 

@@ -303,9 +303,14 @@ DEFINE_SYNC_SET_2D(cuMemsetD2D32_v2, unsigned, 4)
 
 /* Host functions */
 
-DEFINE_WORK_TWINS(cuLaunchHostFunc, (stream, function, data),
-                  cgs_call_host(&call, function, data),
-                  CUstream stream, CUhostFn function, void *data)
+/* Programs wait for what such a function says. */
+#define DEFINE_HOST_FUNCTION(_name, _stream) \
+    DEFINE_WORK(_name, _stream, (stream, function, data), \
+                cgs_flow_note_wait(), cgs_call_host(&call, function, data), \
+                CUstream stream, CUhostFn function, void *data)
+
+DEFINE_HOST_FUNCTION(cuLaunchHostFunc, legacy_stream(stream))
+DEFINE_HOST_FUNCTION(cuLaunchHostFunc_ptsz, per_thread_stream(stream))
 
 /* Stream-ordered frees. Outside of regions too they end what addresses mean. */
 

@@ -105,7 +105,7 @@ START_TEST(who_never_waits_has_larger_graphs)
 }
 END_TEST
 
-/* No chunk lasts longer than a third of what launches would have taken. */
+/* No chunk lasts longer than half of what launches would have taken. */
 START_TEST(no_chunk_is_late_for_longer_than_it_gains)
 {
     static const uint32_t gaps[] = {1000, 5000, 20000, 100000, 5000000};
@@ -117,7 +117,7 @@ START_TEST(no_chunk_is_late_for_longer_than_it_gains)
         plan(64, CGS_CHUNK_AUTO);
         for (i = 0, begin = 0; i < num; begin = ends[i++]) {
             host_ns = (uint64_t)(ends[i] - begin - 1) * gaps[g];
-            ck_assert_uint_le(host_ns, 64 * 1000);
+            ck_assert_uint_le(host_ns, 64 * 1500);
         }
     }
     /* Graphs of one call are no graphs: these go plain. */
