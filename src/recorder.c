@@ -248,11 +248,13 @@ static bool rejoin(cgs_region_t *region)
     return true;
 }
 
-/* Look whether the call leads back into the old way. */
-static bool meets_old_way(cgs_region_t *region, cgs_call_t *call,
+/* Look whether the call leads back into the old way. Comparing fills in what
+ * may not outlast that way: so with a copy. */
+static bool meets_old_way(cgs_region_t *region, const cgs_call_t *called,
                           CUcontext ctx)
 {
     cgs_rejoin_t      *way = &region->cursor.rejoin;
+    cgs_call_t        call = *called;
     cgs_place_t       *next;
     const cgs_chunk_t *chunk;
     uint32_t          wanted;
@@ -270,8 +272,8 @@ static bool meets_old_way(cgs_region_t *region, cgs_call_t *call,
     }
     chunk  = cgs_variant_chunk(way->place->current);
     wanted = chunk->num_ops < REJOIN_CALLS ? chunk->num_ops : REJOIN_CALLS;
-    if (cgs_branch_accepts(region, cgs_branch_compare(chunk, way->match, call,
-                                                      ctx))) {
+    if (cgs_branch_accepts(region, cgs_branch_compare(chunk, way->match,
+                                                      &call, ctx))) {
         ++way->match;
     } else {
         way->match = 0;

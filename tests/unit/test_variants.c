@@ -345,6 +345,16 @@ START_TEST(a_recapture_replaces)
 }
 END_TEST
 
+/* What was recorded goes while its calls are still held against the new ones. */
+START_TEST(a_recapture_may_differ_for_long)
+{
+    run_times("recapture", 2, 1, 3 * CHUNK);
+    run_times("recapture", 2, 1000, 3 * CHUNK);
+    ck_assert_uint_eq(stats("recapture")->recordings, 2);
+    check_word();
+}
+END_TEST
+
 START_TEST(destroying_in_a_run_leaves_nothing)
 {
     cgs_region_t *region;
@@ -385,6 +395,7 @@ int main(void)
     tcase_add_test(tests, a_pause_of_the_first_run_is_forgotten);
     tcase_add_test(tests, a_program_that_stops_waiting_gets_larger_graphs);
     tcase_add_test(tests, a_recapture_replaces);
+    tcase_add_test(tests, a_recapture_may_differ_for_long);
     tcase_add_test(tests, destroying_in_a_run_leaves_nothing);
     suite_add_tcase(suite, tests);
     return core_run(suite);
