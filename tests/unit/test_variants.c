@@ -4,6 +4,8 @@
  * and what is kept.
  */
 #define _GNU_SOURCE 1
+#include <pthread.h>
+
 #include "region_run.h"
 
 enum {
@@ -355,6 +357,58 @@ START_TEST(a_recapture_may_differ_for_long)
 }
 END_TEST
 
+/* The way that is tried next has four calls, and there is one with the first
+ * two. */
+static void run_long_and_short(void)
+{
+    run_n("r", 3, "cccc");
+    run_n("r", 3, "cc");
+    run_n("r", 3, "xcc");
+}
+
+/* A chunk that turns out to be whole at the end of a run is launched in its own
+ * context. */
+START_TEST(a_shorter_variant_may_end_without_a_context)
+{
+    uint64_t launches;
+
+    run_long_and_short();
+    launches = stats("r")->launches;
+    enter("r");
+    step(7);
+    step(8);
+    PRG_CHECK(cuCtxSetCurrent(NULL));
+    leave();
+    PRG_CHECK(cuCtxSetCurrent(core.context));
+    ck_assert_uint_eq(stats("r")->launches, launches + 1);
+    check_word();
+}
+END_TEST
+
+static void *end_range_3(void *arg)
+{
+    cgs_ranges_sink.end(3);
+    return arg;
+}
+
+START_TEST(a_shorter_variant_may_end_in_a_thread_without_a_context)
+{
+    pthread_t thread;
+    uint64_t  launches;
+
+    run_long_and_short();
+    launches = stats("r")->launches;
+    cgs_ranges_sink.start(NULL, "r", 3);
+    step(7);
+    step(8);
+    ck_assert_int_eq(pthread_create(&thread, NULL, end_range_3, NULL), 0);
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(stats("r")->launches, launches + 1);
+    step(9);
+    check_word();
+}
+END_TEST
+
 START_TEST(destroying_in_a_run_leaves_nothing)
 {
     cgs_region_t *region;
@@ -396,6 +450,9 @@ int main(void)
     tcase_add_test(tests, a_program_that_stops_waiting_gets_larger_graphs);
     tcase_add_test(tests, a_recapture_replaces);
     tcase_add_test(tests, a_recapture_may_differ_for_long);
+    tcase_add_test(tests, a_shorter_variant_may_end_without_a_context);
+    tcase_add_test(tests,
+                   a_shorter_variant_may_end_in_a_thread_without_a_context);
     tcase_add_test(tests, destroying_in_a_run_leaves_nothing);
     suite_add_tcase(suite, tests);
     return core_run(suite);
