@@ -41,7 +41,8 @@ static cgs_place_t *take_place(cgs_region_t *region)
     return place;
 }
 
-/* Begin a variant with a chunk. */
+/* Begin a variant with a chunk. What was called before it, if anything, is not
+ * known: the variant before no longer goes on without a barrier. */
 static bool add_variant(cgs_region_t *region, cgs_chunk_t *chunk)
 {
     cgs_cursor_t  *cursor = &region->cursor;
@@ -56,6 +57,9 @@ static bool add_variant(cgs_region_t *region, cgs_chunk_t *chunk)
     variant = cgs_recording_add(&region->recording, place, chunk);
     if (variant == NULL) {
         return false;
+    }
+    if (before != NULL) {
+        before->is_open = false;
     }
     variant->is_raw            = true;
     variant->last_run          = region->stats.runs;

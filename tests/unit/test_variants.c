@@ -23,6 +23,7 @@ __attribute__((constructor(101))) static void configure(void)
     setenv("CGSHIM_REGION_recapture", "on_change=recapture", 1);
     setenv("CGSHIM_REGION_whole", "chunk=all", 1);
     setenv("CGSHIM_REGION_auto", "chunk=auto", 1);
+    setenv("CGSHIM_REGION_auto_one", "chunk=auto variants=1", 1);
 }
 
 static const cgs_region_stats_t *stats(const char *name)
@@ -409,6 +410,64 @@ START_TEST(a_shorter_variant_may_end_in_a_thread_without_a_context)
 }
 END_TEST
 
+/* Steps on one stream and then, after a while in the first run, as many on
+ * another one. */
+static void run_on_two(CUstream first, CUstream second, unsigned number)
+{
+    unsigned i;
+
+    enter("auto_one");
+    for (i = 0; i < 8; ++i) {
+        if ((i == 4) && (number == 0)) {
+            usleep(20000);
+        }
+        PRG_CHECK(step_on(i < 4 ? first : second, i));
+        model = model * 1664525u + i;
+    }
+    leave();
+}
+
+/* Chunks are put together only where they were recorded as one. */
+START_TEST(what_took_the_place_of_a_chunk_stays_by_itself)
+{
+    CUstream blocking;
+    unsigned i;
+
+    PRG_CHECK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    for (i = 0; i < 24; ++i) {
+        run_on_two(blocking, i < 2 ? blocking : NULL, i);
+        check_word();
+    }
+    ck_assert_uint_eq(stats("auto_one")->recordings, 2);
+}
+END_TEST
+
+START_TEST(no_more_streams_are_put_together_than_a_chunk_has)
+{
+    static const unsigned which[] = {0, 1, 2, 3, 4, 0};
+    CUstream              streams[10];
+    unsigned              run, i;
+
+    for (i = 0; i < 10; ++i) {
+        PRG_CHECK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+    }
+    for (run = 0; run < 24; ++run) {
+        enter("auto_one");
+        for (i = 0; i < 12; ++i) {
+            if ((i == 6) && (run == 0)) {
+                usleep(20000);
+            }
+            PRG_CHECK(cuMemsetD8Async(
+                other, 7, 4, streams[which[i % 6] + ((i >= 6) && (run >= 2) ?
+                                                     5 : 0)]));
+        }
+        leave();
+    }
+    ck_assert_uint_eq(stats("auto_one")->recordings, 2);
+    PRG_CHECK(cuCtxSynchronize());
+}
+END_TEST
+
 START_TEST(destroying_in_a_run_leaves_nothing)
 {
     cgs_region_t *region;
@@ -453,6 +512,8 @@ int main(void)
     tcase_add_test(tests, a_shorter_variant_may_end_without_a_context);
     tcase_add_test(tests,
                    a_shorter_variant_may_end_in_a_thread_without_a_context);
+    tcase_add_test(tests, what_took_the_place_of_a_chunk_stays_by_itself);
+    tcase_add_test(tests, no_more_streams_are_put_together_than_a_chunk_has);
     tcase_add_test(tests, destroying_in_a_run_leaves_nothing);
     suite_add_tcase(suite, tests);
     return core_run(suite);
