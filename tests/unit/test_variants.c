@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE 1
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "region_run.h"
 
@@ -54,6 +55,13 @@ static void make_other(bool is_set)
         PRG_CHECK(prg_launch(prg_kernel(&core, "k_fill"), core_stream, 1,
                              (void *[]){&other, &n, &n}));
     }
+}
+
+/* A step on a stream, here and in the model */
+static void step_there(CUstream stream, uint32_t value)
+{
+    PRG_CHECK(step_on(stream, value));
+    model = model * 1664525u + value;
 }
 
 /* Each letter is a call: c a step of the chain, x and y something else and a
@@ -123,6 +131,33 @@ START_TEST(values_move_with_the_run)
     }
     ck_assert_uint_eq(stats("r")->recordings, 2);
     ck_assert_uint_eq(stats("r")->swallowed, 6 * 4);
+}
+END_TEST
+
+/* What was staged is not read again: its source may be gone. */
+START_TEST(staged_copies_move_without_their_source)
+{
+    CUdeviceptr third = core_alloc(sizeof(uint32_t), 0);
+    uint32_t    *page;
+    unsigned    i;
+
+    for (i = 0; i < 8; ++i) {
+        enter("r");
+        step(10 * i);
+        page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ck_assert_ptr_ne(page, MAP_FAILED);
+        *page = i + 1;
+        PRG_CHECK(cuMemcpyHtoDAsync_v2(third, page, sizeof(*page),
+                                       core_stream));
+        munmap(page, 4096);
+        make_other(i % 2 == 0);
+        step(10 * i + 1);
+        leave();
+        check_word();
+        ck_assert_uint_eq(core_word(third), i + 1);
+    }
+    ck_assert_uint_eq(stats("r")->recordings, 2);
 }
 END_TEST
 
@@ -421,8 +456,7 @@ static void run_on_two(CUstream first, CUstream second, unsigned number)
         if ((i == 4) && (number == 0)) {
             usleep(20000);
         }
-        PRG_CHECK(step_on(i < 4 ? first : second, i));
-        model = model * 1664525u + i;
+        step_there(i < 4 ? first : second, i);
     }
     leave();
 }
@@ -495,6 +529,7 @@ int main(void)
     tcase_add_checked_fixture(tests, variants_open, NULL);
     tcase_add_test(tests, two_ways_are_both_replayed);
     tcase_add_test(tests, values_move_with_the_run);
+    tcase_add_test(tests, staged_copies_move_without_their_source);
     tcase_add_test(tests, no_more_variants_are_kept_than_the_rule_says);
     tcase_add_test(tests, one_variant_is_replaced);
     tcase_add_test(tests, an_insertion_costs_its_chunk_alone);
