@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include "budget.h"
 #include "region_run.h"
 
 enum {
@@ -502,6 +503,60 @@ START_TEST(no_more_streams_are_put_together_than_a_chunk_has)
 }
 END_TEST
 
+/* Leave so many bytes of the budget. @return what was taken. */
+static size_t leave_budget(size_t bytes)
+{
+    size_t taken = 0;
+    size_t unit;
+
+    for (unit = 1u << 20; unit > 0; unit /= 2) {
+        while (cgs_budget_take(unit)) {
+            taken += unit;
+        }
+    }
+    cgs_budget_give(bytes);
+    return taken - bytes;
+}
+
+/* What could not be cut is no part of what comes after it. */
+START_TEST(what_found_no_memory_to_be_cut_stays_by_itself)
+{
+    cgs_chunk_t *half;
+    CUstream    blocking;
+    size_t      taken = 0;
+    unsigned    run, i;
+
+    PRG_CHECK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    for (run = 0; run < 16; ++run) {
+        if (run == 1) {
+            half  = cgs_chunk_copy(cgs_variant_chunk(
+                        cgs_region_find("auto")->recording.first->current),
+                        0, 4);
+            taken = cgs_chunk_bytes(half);
+            cgs_chunk_destroy(half);
+            /* Memory for the first half alone */
+            taken = leave_budget(taken + taken / 2);
+        }
+        enter("auto");
+        if (run == 1) {
+            cgs_budget_give(taken);
+        }
+        for (i = 0; i < 8; ++i) {
+            if ((i == 4) && (run == 0)) {
+                usleep(20000);
+            }
+            step_there(blocking, i);
+        }
+        for (i = 0; i < 4; ++i) {
+            step_there(NULL, i);
+        }
+        leave();
+        check_word();
+    }
+    ck_assert_uint_eq(stats("auto")->recordings, 1);
+}
+END_TEST
+
 START_TEST(destroying_in_a_run_leaves_nothing)
 {
     cgs_region_t *region;
@@ -549,6 +604,7 @@ int main(void)
                    a_shorter_variant_may_end_in_a_thread_without_a_context);
     tcase_add_test(tests, what_took_the_place_of_a_chunk_stays_by_itself);
     tcase_add_test(tests, no_more_streams_are_put_together_than_a_chunk_has);
+    tcase_add_test(tests, what_found_no_memory_to_be_cut_stays_by_itself);
     tcase_add_test(tests, destroying_in_a_run_leaves_nothing);
     suite_add_tcase(suite, tests);
     return core_run(suite);
