@@ -24,7 +24,7 @@ static const char empty_module[] =
 __attribute__((constructor(101))) static void configure(void)
 {
     /* However slow the machine is: what is held stays held. */
-    setenv("CGSHIM_DEFAULTS", "max_defer_us=1000000000 gate=off", 1);
+    setenv("CGSHIM_DEFAULTS", "max_defer_us=1000000000 gate=off chunk=all", 1);
     setenv("CGSHIM_REGION_r", "", 1);
     setenv("CGSHIM_REGION_other", "", 1);
     setenv("CGSHIM_REGION_warm", "warmup=3", 1);
