@@ -126,13 +126,14 @@ static cgs_plan_rule_t plan_rule(const cgs_region_t *region)
 /* Without memory what is left stays in one piece. */
 static void cut(cgs_region_t *region, cgs_variant_t *variant)
 {
-    cgs_plan_rule_t rule = plan_rule(region);
-    cgs_chunk_t   *raw   = cgs_variant_chunk(variant);
-    cgs_place_t   *next  = cgs_place_hold(variant->next);
-    cgs_variant_t *last  = variant;
-    uint32_t      *ends  = NULL;
-    cgs_chunk_t   *first;
-    uint32_t      num, i;
+    cgs_plan_rule_t rule     = plan_rule(region);
+    cgs_chunk_t     *raw     = cgs_variant_chunk(variant);
+    cgs_place_t     *next    = cgs_place_hold(variant->next);
+    cgs_variant_t   *last    = variant;
+    bool            was_open = variant->is_open;
+    uint32_t        *ends    = NULL;
+    cgs_chunk_t     *first;
+    uint32_t        num, i;
 
     num   = cgs_plan_chunks(raw, &rule, &ends);
     first = num > 1 ? cgs_chunk_copy(raw, 0, ends[0]) : NULL;
@@ -143,7 +144,8 @@ static void cut(cgs_region_t *region, cgs_variant_t *variant)
     }
     if ((first == NULL) || (last == NULL)) {
         cgs_chunk_destroy(first);
-        last = variant;
+        last             = variant;
+        variant->is_open = was_open;
     } else {
         cgs_phases_release(&variant->phases);
         cgs_phases_init(&variant->phases, first);

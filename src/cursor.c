@@ -351,16 +351,22 @@ void cgs_cursor_after(cgs_region_t *region, cgs_call_t *call, CUcontext ctx,
 }
 
 /* The run has come to a point where nothing may be held back. If a variant ends
- * here, it is whole. @return false if none does. */
+ * here, it is whole. Its context need not be the current one any more.
+ * @return false if none does. */
 static bool end_chunk_here(cgs_region_t *region)
 {
     CUresult error;
+    bool     entered;
 
     if (!cgs_branch_follow(region, NULL, NULL)) {
         return false;
     }
     if (cgs_held(region) > 0) {
-        error = cgs_held_launch(region);
+        entered = cgs_graph_enter_context(cgs_cursor_chunk(region)->ctx);
+        error   = cgs_held_launch(region);
+        if (entered) {
+            cgs_graph_leave_context();
+        }
         if ((error != CUDA_SUCCESS) && (region->pending == CUDA_SUCCESS)) {
             region->pending = error;
         }

@@ -41,7 +41,8 @@ static cgs_place_t *take_place(cgs_region_t *region)
     return place;
 }
 
-/* Begin a variant with a chunk. */
+/* Begin a variant with a chunk. What was called before it, if anything, is not
+ * known: the variant before no longer goes on without a barrier. */
 static bool add_variant(cgs_region_t *region, cgs_chunk_t *chunk)
 {
     cgs_cursor_t  *cursor = &region->cursor;
@@ -56,6 +57,9 @@ static bool add_variant(cgs_region_t *region, cgs_chunk_t *chunk)
     variant = cgs_recording_add(&region->recording, place, chunk);
     if (variant == NULL) {
         return false;
+    }
+    if (before != NULL) {
+        before->is_open = false;
     }
     variant->is_raw            = true;
     variant->last_run          = region->stats.runs;
@@ -248,11 +252,13 @@ static bool rejoin(cgs_region_t *region)
     return true;
 }
 
-/* Look whether the call leads back into the old way. */
-static bool meets_old_way(cgs_region_t *region, cgs_call_t *call,
+/* Look whether the call leads back into the old way. Comparing fills in what
+ * may not outlast that way: so with a copy. */
+static bool meets_old_way(cgs_region_t *region, const cgs_call_t *called,
                           CUcontext ctx)
 {
     cgs_rejoin_t      *way = &region->cursor.rejoin;
+    cgs_call_t        call = *called;
     cgs_place_t       *next;
     const cgs_chunk_t *chunk;
     uint32_t          wanted;
@@ -270,8 +276,8 @@ static bool meets_old_way(cgs_region_t *region, cgs_call_t *call,
     }
     chunk  = cgs_variant_chunk(way->place->current);
     wanted = chunk->num_ops < REJOIN_CALLS ? chunk->num_ops : REJOIN_CALLS;
-    if (cgs_branch_accepts(region, cgs_branch_compare(chunk, way->match, call,
-                                                      ctx))) {
+    if (cgs_branch_accepts(region, cgs_branch_compare(chunk, way->match,
+                                                      &call, ctx))) {
         ++way->match;
     } else {
         way->match = 0;

@@ -24,7 +24,7 @@ static const char empty_module[] =
 __attribute__((constructor(101))) static void configure(void)
 {
     /* However slow the machine is: what is held stays held. */
-    setenv("CGSHIM_DEFAULTS", "max_defer_us=1000000000 gate=off", 1);
+    setenv("CGSHIM_DEFAULTS", "max_defer_us=1000000000 gate=off chunk=all", 1);
     setenv("CGSHIM_REGION_r", "", 1);
     setenv("CGSHIM_REGION_other", "", 1);
     setenv("CGSHIM_REGION_warm", "warmup=3", 1);
@@ -427,6 +427,40 @@ START_TEST(a_context_that_changes_in_each_run_is_a_cut)
     ck_assert_uint_eq(stats("r")->chunks, 2);
     ck_assert_uint_eq(stats("r")->recordings, 1);
     ck_assert_uint_eq(stats("r")->launches, 6);
+}
+END_TEST
+
+/* Its record is in a graph of another context. */
+START_TEST(a_wait_in_another_context_is_a_cut)
+{
+    CUdeviceptr set = core_alloc(64, 0);
+    CUcontext   other;
+    CUevent     event;
+    CUstream    stream;
+    unsigned    run, i;
+
+    PRG_CHECK(cuCtxCreate_v2(&other, 0, core.device));
+    PRG_CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    PRG_CHECK(cuCtxSetCurrent(core.context));
+    PRG_CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    for (run = 0; run < 4; ++run) {
+        enter("r");
+        step(run);
+        PRG_CHECK(cuMemsetD32Async(set, 10 * run, 4, core_stream));
+        PRG_CHECK(cuEventRecord(event, core_stream));
+        PRG_CHECK(cuCtxSetCurrent(other));
+        PRG_CHECK(cuStreamWaitEvent(stream, event, 0));
+        for (i = 1; i < 4; ++i) {
+            PRG_CHECK(cuMemsetD32Async(set, 10 * run + i, 4, stream));
+        }
+        leave();
+        PRG_CHECK(cuStreamSynchronize(stream));
+        PRG_CHECK(cuCtxSetCurrent(core.context));
+        ck_assert_uint_eq(core_word(set), 10 * run + 3);
+    }
+    ck_assert_uint_eq(stats("r")->barriers, 4);
+    ck_assert_uint_eq(stats("r")->recordings, 1);
+    check_word();
 }
 END_TEST
 
@@ -1987,6 +2021,7 @@ static TCase *runs(void)
     tcase_add_test(tests, an_empty_run_changes_nothing);
     tcase_add_test(tests, another_context_is_another_call);
     tcase_add_test(tests, a_context_that_changes_in_each_run_is_a_cut);
+    tcase_add_test(tests, a_wait_in_another_context_is_a_cut);
     tcase_add_test(tests, the_same_call_on_another_stream_is_another);
     tcase_add_test(tests, a_context_made_current_outside_is_noticed);
     tcase_add_test(tests, a_context_created_inside_is_noticed);

@@ -4,6 +4,10 @@
  * and what is kept.
  */
 #define _GNU_SOURCE 1
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "budget.h"
 #include "region_run.h"
 
 enum {
@@ -21,6 +25,7 @@ __attribute__((constructor(101))) static void configure(void)
     setenv("CGSHIM_REGION_recapture", "on_change=recapture", 1);
     setenv("CGSHIM_REGION_whole", "chunk=all", 1);
     setenv("CGSHIM_REGION_auto", "chunk=auto", 1);
+    setenv("CGSHIM_REGION_auto_one", "chunk=auto variants=1", 1);
 }
 
 static const cgs_region_stats_t *stats(const char *name)
@@ -51,6 +56,13 @@ static void make_other(bool is_set)
         PRG_CHECK(prg_launch(prg_kernel(&core, "k_fill"), core_stream, 1,
                              (void *[]){&other, &n, &n}));
     }
+}
+
+/* A step on a stream, here and in the model */
+static void step_there(CUstream stream, uint32_t value)
+{
+    PRG_CHECK(step_on(stream, value));
+    model = model * 1664525u + value;
 }
 
 /* Each letter is a call: c a step of the chain, x and y something else and a
@@ -120,6 +132,33 @@ START_TEST(values_move_with_the_run)
     }
     ck_assert_uint_eq(stats("r")->recordings, 2);
     ck_assert_uint_eq(stats("r")->swallowed, 6 * 4);
+}
+END_TEST
+
+/* What was staged is not read again: its source may be gone. */
+START_TEST(staged_copies_move_without_their_source)
+{
+    CUdeviceptr third = core_alloc(sizeof(uint32_t), 0);
+    uint32_t    *page;
+    unsigned    i;
+
+    for (i = 0; i < 8; ++i) {
+        enter("r");
+        step(10 * i);
+        page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ck_assert_ptr_ne(page, MAP_FAILED);
+        *page = i + 1;
+        PRG_CHECK(cuMemcpyHtoDAsync_v2(third, page, sizeof(*page),
+                                       core_stream));
+        munmap(page, 4096);
+        make_other(i % 2 == 0);
+        step(10 * i + 1);
+        leave();
+        check_word();
+        ck_assert_uint_eq(core_word(third), i + 1);
+    }
+    ck_assert_uint_eq(stats("r")->recordings, 2);
 }
 END_TEST
 
@@ -345,6 +384,179 @@ START_TEST(a_recapture_replaces)
 }
 END_TEST
 
+/* What was recorded goes while its calls are still held against the new ones. */
+START_TEST(a_recapture_may_differ_for_long)
+{
+    run_times("recapture", 2, 1, 3 * CHUNK);
+    run_times("recapture", 2, 1000, 3 * CHUNK);
+    ck_assert_uint_eq(stats("recapture")->recordings, 2);
+    check_word();
+}
+END_TEST
+
+/* The way that is tried next has four calls, and there is one with the first
+ * two. */
+static void run_long_and_short(void)
+{
+    run_n("r", 3, "cccc");
+    run_n("r", 3, "cc");
+    run_n("r", 3, "xcc");
+}
+
+/* A chunk that turns out to be whole at the end of a run is launched in its own
+ * context. */
+START_TEST(a_shorter_variant_may_end_without_a_context)
+{
+    uint64_t launches;
+
+    run_long_and_short();
+    launches = stats("r")->launches;
+    enter("r");
+    step(7);
+    step(8);
+    PRG_CHECK(cuCtxSetCurrent(NULL));
+    leave();
+    PRG_CHECK(cuCtxSetCurrent(core.context));
+    ck_assert_uint_eq(stats("r")->launches, launches + 1);
+    check_word();
+}
+END_TEST
+
+static void *end_range_3(void *arg)
+{
+    cgs_ranges_sink.end(3);
+    return arg;
+}
+
+START_TEST(a_shorter_variant_may_end_in_a_thread_without_a_context)
+{
+    pthread_t thread;
+    uint64_t  launches;
+
+    run_long_and_short();
+    launches = stats("r")->launches;
+    cgs_ranges_sink.start(NULL, "r", 3);
+    step(7);
+    step(8);
+    ck_assert_int_eq(pthread_create(&thread, NULL, end_range_3, NULL), 0);
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(stats("r")->launches, launches + 1);
+    step(9);
+    check_word();
+}
+END_TEST
+
+/* Steps on one stream and then, after a while in the first run, as many on
+ * another one. */
+static void run_on_two(CUstream first, CUstream second, unsigned number)
+{
+    unsigned i;
+
+    enter("auto_one");
+    for (i = 0; i < 8; ++i) {
+        if ((i == 4) && (number == 0)) {
+            usleep(20000);
+        }
+        step_there(i < 4 ? first : second, i);
+    }
+    leave();
+}
+
+/* Chunks are put together only where they were recorded as one. */
+START_TEST(what_took_the_place_of_a_chunk_stays_by_itself)
+{
+    CUstream blocking;
+    unsigned i;
+
+    PRG_CHECK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    for (i = 0; i < 24; ++i) {
+        run_on_two(blocking, i < 2 ? blocking : NULL, i);
+        check_word();
+    }
+    ck_assert_uint_eq(stats("auto_one")->recordings, 2);
+}
+END_TEST
+
+START_TEST(no_more_streams_are_put_together_than_a_chunk_has)
+{
+    static const unsigned which[] = {0, 1, 2, 3, 4, 0};
+    CUstream              streams[10];
+    unsigned              run, i;
+
+    for (i = 0; i < 10; ++i) {
+        PRG_CHECK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+    }
+    for (run = 0; run < 24; ++run) {
+        enter("auto_one");
+        for (i = 0; i < 12; ++i) {
+            if ((i == 6) && (run == 0)) {
+                usleep(20000);
+            }
+            PRG_CHECK(cuMemsetD8Async(
+                other, 7, 4, streams[which[i % 6] + ((i >= 6) && (run >= 2) ?
+                                                     5 : 0)]));
+        }
+        leave();
+    }
+    ck_assert_uint_eq(stats("auto_one")->recordings, 2);
+    PRG_CHECK(cuCtxSynchronize());
+}
+END_TEST
+
+/* Leave so many bytes of the budget. @return what was taken. */
+static size_t leave_budget(size_t bytes)
+{
+    size_t taken = 0;
+    size_t unit;
+
+    for (unit = 1u << 20; unit > 0; unit /= 2) {
+        while (cgs_budget_take(unit)) {
+            taken += unit;
+        }
+    }
+    cgs_budget_give(bytes);
+    return taken - bytes;
+}
+
+/* What could not be cut is no part of what comes after it. */
+START_TEST(what_found_no_memory_to_be_cut_stays_by_itself)
+{
+    cgs_chunk_t *half;
+    CUstream    blocking;
+    size_t      taken = 0;
+    unsigned    run, i;
+
+    PRG_CHECK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    for (run = 0; run < 16; ++run) {
+        if (run == 1) {
+            half  = cgs_chunk_copy(cgs_variant_chunk(
+                        cgs_region_find("auto")->recording.first->current),
+                        0, 4);
+            taken = cgs_chunk_bytes(half);
+            cgs_chunk_destroy(half);
+            /* Memory for the first half alone */
+            taken = leave_budget(taken + taken / 2);
+        }
+        enter("auto");
+        if (run == 1) {
+            cgs_budget_give(taken);
+        }
+        for (i = 0; i < 8; ++i) {
+            if ((i == 4) && (run == 0)) {
+                usleep(20000);
+            }
+            step_there(blocking, i);
+        }
+        for (i = 0; i < 4; ++i) {
+            step_there(NULL, i);
+        }
+        leave();
+        check_word();
+    }
+    ck_assert_uint_eq(stats("auto")->recordings, 1);
+}
+END_TEST
+
 START_TEST(destroying_in_a_run_leaves_nothing)
 {
     cgs_region_t *region;
@@ -372,6 +584,7 @@ int main(void)
     tcase_add_checked_fixture(tests, variants_open, NULL);
     tcase_add_test(tests, two_ways_are_both_replayed);
     tcase_add_test(tests, values_move_with_the_run);
+    tcase_add_test(tests, staged_copies_move_without_their_source);
     tcase_add_test(tests, no_more_variants_are_kept_than_the_rule_says);
     tcase_add_test(tests, one_variant_is_replaced);
     tcase_add_test(tests, an_insertion_costs_its_chunk_alone);
@@ -385,6 +598,13 @@ int main(void)
     tcase_add_test(tests, a_pause_of_the_first_run_is_forgotten);
     tcase_add_test(tests, a_program_that_stops_waiting_gets_larger_graphs);
     tcase_add_test(tests, a_recapture_replaces);
+    tcase_add_test(tests, a_recapture_may_differ_for_long);
+    tcase_add_test(tests, a_shorter_variant_may_end_without_a_context);
+    tcase_add_test(tests,
+                   a_shorter_variant_may_end_in_a_thread_without_a_context);
+    tcase_add_test(tests, what_took_the_place_of_a_chunk_stays_by_itself);
+    tcase_add_test(tests, no_more_streams_are_put_together_than_a_chunk_has);
+    tcase_add_test(tests, what_found_no_memory_to_be_cut_stays_by_itself);
     tcase_add_test(tests, destroying_in_a_run_leaves_nothing);
     suite_add_tcase(suite, tests);
     return core_run(suite);
