@@ -348,6 +348,20 @@ START_TEST(a_pause_of_the_first_run_is_forgotten)
 }
 END_TEST
 
+START_TEST(calls_are_timed_where_that_matters)
+{
+    unsigned run, num_auto = 0;
+
+    for (run = 0; run < 12; ++run) {
+        run_n("auto", 1, "ccc");
+        num_auto += cgs_region_find("auto")->cursor.timed;
+        run_n("r", 1, "ccc");
+        ck_assert(!cgs_region_find("r")->cursor.timed);
+    }
+    ck_assert_uint_gt(num_auto, 0);
+}
+END_TEST
+
 /* Who does not wait for the device does not mind when it starts. */
 START_TEST(a_program_that_stops_waiting_gets_larger_graphs)
 {
@@ -596,6 +610,7 @@ int main(void)
     tcase_add_test(tests, chunks_are_cut_as_the_rule_says);
     tcase_add_test(tests, a_chunk_ends_where_the_program_takes_its_time);
     tcase_add_test(tests, a_pause_of_the_first_run_is_forgotten);
+    tcase_add_test(tests, calls_are_timed_where_that_matters);
     tcase_add_test(tests, a_program_that_stops_waiting_gets_larger_graphs);
     tcase_add_test(tests, a_recapture_replaces);
     tcase_add_test(tests, a_recapture_may_differ_for_long);
