@@ -307,20 +307,36 @@ static CUresult launch_cooperative(unsigned grid)
                                      1, 32, 1, 1, 0, core_stream, NULL);
 }
 
+static CUresult launch_with(CUlaunchAttribute *attribute, unsigned grid)
+{
+    CUlaunchConfig config = {
+        .gridDimX = grid, .gridDimY = 1, .gridDimZ = 1,
+        .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1,
+        .hStream = core_stream, .attrs = attribute, .numAttrs = 1,
+    };
+
+    return cuLaunchKernelEx(&config, prg_kernel(&core, "k_nothing"), NULL,
+                            NULL);
+}
+
 static CUresult launch_clusters(unsigned grid)
 {
     CUlaunchAttribute attribute = {
         .id               = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
         .value.clusterDim = {2, 1, 1},
     };
-    CUlaunchConfig config = {
-        .gridDimX = grid, .gridDimY = 1, .gridDimZ = 1,
-        .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1,
-        .hStream = core_stream, .attrs = &attribute, .numAttrs = 1,
+
+    return launch_with(&attribute, grid);
+}
+
+static CUresult launch_cooperative_by_attribute(unsigned grid)
+{
+    CUlaunchAttribute attribute = {
+        .id                = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+        .value.cooperative = 1,
     };
 
-    return cuLaunchKernelEx(&config, prg_kernel(&core, "k_nothing"), NULL,
-                            NULL);
+    return launch_with(&attribute, grid);
 }
 
 /* Runs with a launch of this grid in the middle, and one with another grid.
@@ -351,6 +367,7 @@ START_TEST(grids_that_may_be_refused_are_not_patched)
     ck_assert_uint_eq(change_grid(launch_clusters, 4, 6), 3);
     ck_assert_uint_eq(change_grid(launch_clusters, 4, 5), 0);
     ck_assert_uint_eq(change_grid(launch_cooperative, 4, 6), 0);
+    ck_assert_uint_eq(change_grid(launch_cooperative_by_attribute, 4, 6), 0);
 }
 END_TEST
 
