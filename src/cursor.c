@@ -561,7 +561,8 @@ void cgs_cursor_start(cgs_region_t *region)
     cursor->may_record     = region->stats.runs >= region->record_run;
     cursor->patched_before = region->stats.patched;
     cursor->builds_before  = region->stats.builds;
-    cursor->timed          = (region->stats.runs >= region->pace.timed_run) &&
+    cursor->timed          = (region->rule->chunk == CGS_CHUNK_AUTO) &&
+                             (region->stats.runs >= region->pace.timed_run) &&
                              (region->stats.runs < region->pace.timed_run +
                               TIMED_RUNS);
     learn_pace(region);

@@ -1122,6 +1122,34 @@ START_TEST(work_is_not_held_back_for_long_if_no_call_follows)
 }
 END_TEST
 
+/* The first call of each chunk wakes who will issue it. */
+START_TEST(a_single_call_is_not_held_back_for_long)
+{
+    unsigned waits = 0;
+    unsigned run, i;
+
+    for (run = 0; run < 10; ++run) {
+        enter("short");
+        for (i = 0; i < 2 * STEPS; ++i) {
+            if (i == STEPS) {
+                PRG_CHECK(cuStreamSynchronize(core_stream));
+                usleep(run < 9 ? 0 : 100000);
+            }
+            step(1 + i);
+            while ((run == 9) && (i == STEPS) && (held(region("short")) > 0) &&
+                   (waits++ < 2000)) {
+                usleep(1000);
+            }
+            ck_assert((run < 9) || (i != STEPS) ||
+                      (held(region("short")) == 0));
+        }
+        leave();
+        check_word();
+    }
+    ck_assert_uint_gt(waits, 0);
+}
+END_TEST
+
 static void step_in_other_region(void)
 {
     enter("other");
@@ -2055,6 +2083,7 @@ static TCase *barriers(void)
     tcase_add_test(tests,
                    a_thread_that_waits_for_an_event_waits_for_what_is_held);
     tcase_add_test(tests, work_is_not_held_back_for_long_if_no_call_follows);
+    tcase_add_test(tests, a_single_call_is_not_held_back_for_long);
     tcase_add_test(tests,
                    what_looks_elsewhere_issues_nothing);
     tcase_add_test(tests,

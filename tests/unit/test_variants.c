@@ -36,6 +36,11 @@ static const cgs_region_stats_t *stats(const char *name)
     return &region->stats;
 }
 
+static uint64_t stats_or_zero(const char *name)
+{
+    return cgs_region_find(name) != NULL ? stats(name)->swallowed : 0;
+}
+
 /* A word beside the chain's, for a call of another shape. */
 static CUdeviceptr other;
 
@@ -296,6 +301,76 @@ START_TEST(a_grid_that_is_refused_is_refused_at_once)
 }
 END_TEST
 
+static CUresult launch_cooperative(unsigned grid)
+{
+    return cuLaunchCooperativeKernel(prg_kernel(&core, "k_nothing"), grid, 1,
+                                     1, 32, 1, 1, 0, core_stream, NULL);
+}
+
+static CUresult launch_with(CUlaunchAttribute *attribute, unsigned grid)
+{
+    CUlaunchConfig config = {
+        .gridDimX = grid, .gridDimY = 1, .gridDimZ = 1,
+        .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1,
+        .hStream = core_stream, .attrs = attribute, .numAttrs = 1,
+    };
+
+    return cuLaunchKernelEx(&config, prg_kernel(&core, "k_nothing"), NULL,
+                            NULL);
+}
+
+static CUresult launch_clusters(unsigned grid)
+{
+    CUlaunchAttribute attribute = {
+        .id               = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+        .value.clusterDim = {2, 1, 1},
+    };
+
+    return launch_with(&attribute, grid);
+}
+
+static CUresult launch_cooperative_by_attribute(unsigned grid)
+{
+    CUlaunchAttribute attribute = {
+        .id                = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+        .value.cooperative = 1,
+    };
+
+    return launch_with(&attribute, grid);
+}
+
+/* Runs with a launch of this grid in the middle, and one with another grid.
+ * @return how many calls of the last one were swallowed. */
+static uint64_t change_grid(CUresult (*launch)(unsigned), unsigned grid,
+                            unsigned last)
+{
+    CUresult plain = launch(last);
+    uint64_t swallowed = 0;
+    unsigned run;
+
+    for (run = 0; run < 4; ++run) {
+        swallowed = stats_or_zero("r");
+        enter("r");
+        step(1);
+        ck_assert_int_eq(launch(run < 3 ? grid : last),
+                         run < 3 ? CUDA_SUCCESS : plain);
+        step(2);
+        leave();
+        check_word();
+    }
+    return stats("r")->swallowed - swallowed;
+}
+
+/* Not every grid of these can be launched. */
+START_TEST(grids_that_may_be_refused_are_not_patched)
+{
+    ck_assert_uint_eq(change_grid(launch_clusters, 4, 6), 3);
+    ck_assert_uint_eq(change_grid(launch_clusters, 4, 5), 0);
+    ck_assert_uint_eq(change_grid(launch_cooperative, 4, 6), 0);
+    ck_assert_uint_eq(change_grid(launch_cooperative_by_attribute, 4, 6), 0);
+}
+END_TEST
+
 START_TEST(chunks_are_cut_as_the_rule_says)
 {
     run_n("r", 3, LONG);
@@ -345,6 +420,20 @@ START_TEST(a_pause_of_the_first_run_is_forgotten)
         check_word();
     }
     ck_assert_uint_eq(stats("auto")->chunks, 1);
+}
+END_TEST
+
+START_TEST(calls_are_timed_where_that_matters)
+{
+    unsigned run, num_auto = 0;
+
+    for (run = 0; run < 12; ++run) {
+        run_n("auto", 1, "ccc");
+        num_auto += cgs_region_find("auto")->cursor.timed;
+        run_n("r", 1, "ccc");
+        ck_assert(!cgs_region_find("r")->cursor.timed);
+    }
+    ck_assert_uint_gt(num_auto, 0);
 }
 END_TEST
 
@@ -593,9 +682,11 @@ int main(void)
     tcase_add_test(tests, a_run_may_end_or_be_cut_anywhere);
     tcase_add_test(tests, a_grid_or_less_shared_memory_is_patched);
     tcase_add_test(tests, a_grid_that_is_refused_is_refused_at_once);
+    tcase_add_test(tests, grids_that_may_be_refused_are_not_patched);
     tcase_add_test(tests, chunks_are_cut_as_the_rule_says);
     tcase_add_test(tests, a_chunk_ends_where_the_program_takes_its_time);
     tcase_add_test(tests, a_pause_of_the_first_run_is_forgotten);
+    tcase_add_test(tests, calls_are_timed_where_that_matters);
     tcase_add_test(tests, a_program_that_stops_waiting_gets_larger_graphs);
     tcase_add_test(tests, a_recapture_replaces);
     tcase_add_test(tests, a_recapture_may_differ_for_long);
