@@ -197,6 +197,7 @@ int cgs_chunk_extend(cgs_chunk_t *chunk, const cgs_chunk_t *from)
     int      status = 0;
     uint32_t i;
 
+    chunk->all_records |= from->all_records;
     for (i = 0; (i < from->num_ops) && (status == 0); ++i) {
         status = copy_op(from, i, chunk);
     }

@@ -231,6 +231,11 @@ static int different_argument(const cgs_op_t *op, const cgs_call_t *call)
 #define MAX_BLOCK   1024u
 #define MAX_BLOCK_Z 64u
 
+static bool divides(unsigned part, unsigned whole)
+{
+    return (part > 0) && (whole % part == 0);
+}
+
 /* Whether each of the launch's attributes leaves the grid free. */
 static bool is_grid_free(const cgs_op_t *op, const unsigned grid[3])
 {
@@ -246,9 +251,9 @@ static bool is_grid_free(const cgs_op_t *op, const unsigned grid[3])
             return false;
         }
         if ((attr[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) &&
-            ((grid[0] % attr[i].value.clusterDim.x != 0) ||
-             (grid[1] % attr[i].value.clusterDim.y != 0) ||
-             (grid[2] % attr[i].value.clusterDim.z != 0))) {
+            !(divides(attr[i].value.clusterDim.x, grid[0]) &&
+              divides(attr[i].value.clusterDim.y, grid[1]) &&
+              divides(attr[i].value.clusterDim.z, grid[2]))) {
             return false;
         }
     }
@@ -256,13 +261,41 @@ static bool is_grid_free(const cgs_op_t *op, const unsigned grid[3])
            (op->kernel.shape.api != CGS_LAUNCH_COOPERATIVE);
 }
 
-static bool is_block_free(const cgs_op_t *op, const unsigned block[3])
+/* A cluster or a cooperative launch has to find room for all of its blocks. */
+static bool is_room_sure(const cgs_op_t *op)
 {
-    return !memcmp(op->kernel.shape.block, block,
-                   sizeof(op->kernel.shape.block)) ||
-           ((block[0] - 1 < MAX_BLOCK) && (block[1] - 1 < MAX_BLOCK) &&
-            (block[2] - 1 < MAX_BLOCK_Z) &&
-            (block[0] * block[1] * block[2] <= op->kernel.limits.max_threads));
+    uint32_t i;
+
+    for (i = 0; i < op->kernel.shape.num_attrs; ++i) {
+        if ((op->kernel.attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) ||
+            (op->kernel.attrs[i].id ==
+             CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) ||
+            (op->kernel.attrs[i].id ==
+             CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)) {
+            return false;
+        }
+    }
+    return !op->kernel.layout->fixed_grid &&
+           (op->kernel.shape.api != CGS_LAUNCH_COOPERATIVE);
+}
+
+/* Whether the launch's blocks may be like that. */
+static bool is_block_free(const cgs_op_t *op, const cgs_launch_shape_t *now)
+{
+    const unsigned *block = now->block;
+
+    if (!memcmp(op->kernel.shape.block, block,
+                sizeof(op->kernel.shape.block)) &&
+        (op->kernel.shape.shared_bytes == now->shared_bytes)) {
+        return true;
+    }
+    return is_room_sure(op) && (block[0] - 1 < MAX_BLOCK) &&
+           (block[1] - 1 < MAX_BLOCK) && (block[2] - 1 < MAX_BLOCK_Z) &&
+           (now->shared_bytes <= op->kernel.limits.max_shared_bytes) &&
+           (!memcmp(op->kernel.shape.block, block,
+                    sizeof(op->kernel.shape.block)) ||
+            (block[0] * block[1] * block[2] <=
+             op->kernel.limits.max_threads));
 }
 
 /*
@@ -280,9 +313,8 @@ static bool can_reshape(const cgs_op_t *op, const cgs_launch_shape_t *now)
     return !memcmp(&as_before, &op->kernel.shape, sizeof(as_before)) &&
            (now->grid[0] - 1 < MAX_GRID_X) &&
            (now->grid[1] - 1 < MAX_GRID_YZ) &&
-           (now->grid[2] - 1 < MAX_GRID_YZ) &&
-           (now->shared_bytes <= op->kernel.limits.max_shared_bytes) &&
-           is_block_free(op, now->block) && is_grid_free(op, now->grid);
+           (now->grid[2] - 1 < MAX_GRID_YZ) && is_block_free(op, now) &&
+           is_grid_free(op, now->grid);
 }
 
 static cgs_match_t kernel_compare(const cgs_op_t *op, cgs_call_t *call)

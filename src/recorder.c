@@ -56,6 +56,7 @@ static bool add_variant(cgs_region_t *region, cgs_chunk_t *chunk)
     }
     variant = cgs_recording_add(&region->recording, place, chunk);
     if (variant == NULL) {
+        cursor->place = place;
         return false;
     }
     if (before != NULL) {

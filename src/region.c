@@ -297,10 +297,10 @@ cgs_enter_t cgs_region_enter(cgs_region_t *region)
     unsigned     shut  = atomic_load_explicit(&region->shut,
                                               memory_order_relaxed);
 
-    if (shut > 0) {
-        /* Of two threads at a time one may count for both. */
-        atomic_store_explicit(&region->shut, shut - 1, memory_order_relaxed);
-        return CGS_ENTER_SHUT;
+    while (shut > 0) {
+        if (atomic_compare_exchange_weak(&region->shut, &shut, shut - 1)) {
+            return CGS_ENTER_SHUT;
+        }
     }
     if (atomic_exchange_explicit(&region->busy, true, memory_order_acquire)) {
         cgs_lock(&region->lock);
@@ -522,11 +522,14 @@ void cgs_region_recapture(cgs_region_t *region)
     cgs_unlock(&region->lock);
 }
 
-void cgs_region_destroy(cgs_region_t *region, const char *reason)
+bool cgs_region_destroy(cgs_region_t *region, const char *reason)
 {
+    bool found;
+
     ++cgs_self.guard;
     cgs_lock(&region->lock);
-    if (!cgs_recording_is_empty(&region->recording)) {
+    found = !cgs_recording_is_empty(&region->recording);
+    if (found) {
         cgs_log(CGS_LOG_INFO, "region %s: destroyed: %s", region->name,
                 reason);
         cgs_region_measure(region);
@@ -534,9 +537,11 @@ void cgs_region_destroy(cgs_region_t *region, const char *reason)
         cgs_region_disown_streams(region);
         cgs_cursor_go_plain(region, reason);
         cgs_recording_release(&region->recording);
+        atomic_store_explicit(&region->shut, 0, memory_order_relaxed);
     }
     cgs_unlock(&region->lock);
     --cgs_self.guard;
+    return found;
 }
 
 bool cgs_region_give_up_memory(const char *reason)
@@ -545,9 +550,8 @@ bool cgs_region_give_up_memory(const char *reason)
     bool         found = false;
 
     for (region = cgs_region_first(); region != NULL; region = region->next) {
-        if (!cgs_recording_is_empty(&region->recording)) {
+        if (cgs_region_destroy(region, reason)) {
             found = true;
-            cgs_region_destroy(region, reason);
             cgs_lock(&region->lock);
             region->record_run = region->stats.runs + RUNS_WITHOUT_MEMORY;
             cgs_unlock(&region->lock);

@@ -118,6 +118,8 @@ typedef struct cgs_region {
     _Atomic(CUstream) streams[CGS_MAX_STREAMS];
     atomic_uint       num_streams;
 
+    atomic_ullong range_id;      /**< of the start/end range, or 0; set under
+                                      the lock */
     atomic_uint   shut;          /**< runs that go plain without a question */
     atomic_bool   has_recording;
     atomic_ullong entered, entered_before; /**< the last two runs' numbers, of
@@ -140,7 +142,6 @@ typedef struct cgs_region {
     uint32_t           wasted;     /**< recordings since the last full replay */
     uint64_t           record_run; /**< no recording before this run */
     CUresult           pending;    /**< error that a swallowed call had */
-    uint64_t           range_id;   /**< of the start/end range, or 0 */
     char               *domain;    /**< of the push/pop range, NULL default */
     uint32_t           depth;      /**< ranges nested in it, same domain */
     uint64_t           counts[CGS_OP_NUM_KINDS]; /**< calls by kind */
@@ -204,8 +205,9 @@ cgs_region_t *cgs_region_find(const char *name);
 void cgs_region_recapture(cgs_region_t *region);
 
 /** Destroy a region's graphs and recording; what is held back is issued
- *  first. It is recorded again at its next run. Any thread. */
-void cgs_region_destroy(cgs_region_t *region, const char *reason);
+ *  first. It is recorded again at its next run. Any thread.
+ *  @return whether there was anything to destroy. */
+bool cgs_region_destroy(cgs_region_t *region, const char *reason);
 
 /** The same for all regions. */
 void cgs_region_destroy_all(const char *reason);
