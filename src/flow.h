@@ -37,8 +37,8 @@ bool cgs_flow_swallow_launch(const cgs_launch_shape_t *shape, CUstream stream,
 CUresult cgs_flow_after(cgs_call_t *call, cgs_verdict_t verdict,
                         CUresult result);
 
-/** Times that the program has waited for the device, or asked whether it had
- *  to: another number after each. */
+/** Times that the program has waited for the device: another number after
+ *  each. Who asks whether it is done may do something else meanwhile. */
 extern atomic_uint cgs_flow_waits;
 
 /** It does so. Any thread; of two at a time one counts. */

@@ -25,6 +25,9 @@
 /* Runs until the next trial, doubled each time. */
 #define FIRST_OPEN   1024
 #define FIRST_CLOSED 128
+#define FIRST_MARGINAL 128
+/* A gain of one part in so many is much. */
+#define MUCH 8
 #define MAX_DOUBLINGS 7
 
 static int compare_times(const void *a, const void *b)
@@ -91,11 +94,14 @@ static void close_for(cgs_gate_t *gate, cgs_path_t path)
     begin(gate, CGS_GATE_CLOSED, doubled(FIRST_CLOSED, gate->closed[path]++));
 }
 
-static void open_again(cgs_gate_t *gate)
+/* Looked at again soon where the gain is small: what a trial costs is small
+ * then, too. */
+static void open_again(cgs_gate_t *gate, bool gains_much)
 {
-    gate->closed[gate->replay]      = 0;
-    gate->closed[CGS_PATH_FUTILE]   = 0;
-    begin(gate, CGS_GATE_OPEN, doubled(FIRST_OPEN, gate->opened++));
+    gate->closed[gate->replay]    = 0;
+    gate->closed[CGS_PATH_FUTILE] = 0;
+    begin(gate, CGS_GATE_OPEN, doubled(gains_much ? FIRST_OPEN : FIRST_MARGINAL,
+                                       gate->opened++));
 }
 
 /* What the plain runs said of the path that was tried. */
@@ -104,10 +110,13 @@ static void judge(cgs_gate_t *gate)
     const cgs_gate_times_t *plain  = &gate->times[CGS_PATH_PLAIN];
     const cgs_gate_times_t *replay = &gate->times[gate->replay];
 
-    if (is_full(plain) && is_full(replay) && is_slower(replay, plain)) {
+    if (!is_full(plain) || !is_full(replay)) {
+        open_again(gate, true);
+    } else if (is_slower(replay, plain)) {
         close_for(gate, gate->replay);
     } else {
-        open_again(gate);
+        open_again(gate, (MUCH - 1) * quarter(plain, 2) >
+                         MUCH * quarter(replay, 2));
     }
 }
 
@@ -126,7 +135,7 @@ static void step(cgs_gate_t *gate, uint32_t runs)
     } else if (is_full(&gate->times[gate->replay])) {
         begin(gate, CGS_GATE_PLAINS, MAX_TRIAL);
     } else {
-        open_again(gate); /* no path came often enough to be timed */
+        open_again(gate, true); /* no path came often enough to be timed */
     }
 }
 

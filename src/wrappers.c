@@ -303,14 +303,9 @@ DEFINE_SYNC_SET_2D(cuMemsetD2D32_v2, unsigned, 4)
 
 /* Host functions */
 
-/* Programs wait for what such a function says. */
-#define DEFINE_HOST_FUNCTION(_name, _stream) \
-    DEFINE_WORK(_name, _stream, (stream, function, data), \
-                cgs_flow_note_wait(), cgs_call_host(&call, function, data), \
-                CUstream stream, CUhostFn function, void *data)
-
-DEFINE_HOST_FUNCTION(cuLaunchHostFunc, legacy_stream(stream))
-DEFINE_HOST_FUNCTION(cuLaunchHostFunc_ptsz, per_thread_stream(stream))
+DEFINE_WORK_TWINS(cuLaunchHostFunc, (stream, function, data),
+                  cgs_call_host(&call, function, data),
+                  CUstream stream, CUhostFn function, void *data)
 
 /* Stream-ordered frees. Outside of regions too they end what addresses mean. */
 
@@ -355,36 +350,36 @@ DEFINE_WORK_TWINS(cuStreamWaitEvent, (stream, event, flags),
 
 /* Waiting and asking: issues what is held back on what it looks at. */
 
-#define DEFINE_WAIT(_name, _args, _wait, ...) \
+#define DEFINE_WAIT(_name, _args, _note, _wait, ...) \
     EXPORT CUresult _name(__VA_ARGS__) \
     { \
-        cgs_flow_note_wait(); \
+        _note; \
         if (unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) { \
             _wait; \
         } \
         return CGS_REAL(_name) _args; \
     }
-#define DEFINE_STREAM_WAIT(_name) \
-    DEFINE_WAIT(_name, (handle), \
+#define DEFINE_STREAM_WAIT(_name, _note) \
+    DEFINE_WAIT(_name, (handle), _note, \
                 cgs_flow_wait_stream(legacy_stream(handle), \
                                      CGS_INDEX_##_name), \
                 CUstream handle) \
-    DEFINE_WAIT(_name##_ptsz, (handle), \
+    DEFINE_WAIT(_name##_ptsz, (handle), _note, \
                 cgs_flow_wait_stream(per_thread_stream(handle), \
                                      CGS_INDEX_##_name##_ptsz), \
                 CUstream handle)
-#define DEFINE_EVENT_WAIT(_name) \
-    DEFINE_WAIT(_name, (handle), \
+#define DEFINE_EVENT_WAIT(_name, _note) \
+    DEFINE_WAIT(_name, (handle), _note, \
                 cgs_flow_wait_event(handle, CGS_INDEX_##_name), \
                 CUevent handle)
 #define DEFINE_BARRIER_WAIT(_name, _args, ...) \
-    DEFINE_WAIT(_name, _args, \
+    DEFINE_WAIT(_name, _args, cgs_flow_note_wait(), \
                 cgs_barrier(CGS_INDEX_##_name, CGS_KIND_BARRIER), __VA_ARGS__)
 
-DEFINE_STREAM_WAIT(cuStreamSynchronize)
-DEFINE_STREAM_WAIT(cuStreamQuery)
-DEFINE_EVENT_WAIT(cuEventSynchronize)
-DEFINE_EVENT_WAIT(cuEventQuery)
+DEFINE_STREAM_WAIT(cuStreamSynchronize, cgs_flow_note_wait())
+DEFINE_STREAM_WAIT(cuStreamQuery, )
+DEFINE_EVENT_WAIT(cuEventSynchronize, cgs_flow_note_wait())
+DEFINE_EVENT_WAIT(cuEventQuery, )
 DEFINE_BARRIER_WAIT(cuCtxSynchronize, (), void)
 DEFINE_BARRIER_WAIT(cuCtxSynchronize_v2, (ctx), CUcontext ctx)
 DEFINE_BARRIER_WAIT(cuMemcpyDtoH_v2, (dst, src, bytes), void *dst,

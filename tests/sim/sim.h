@@ -20,6 +20,8 @@
  *                         holds 0xDD in any case
  *   SIM_PROTECT=1         device memory can be touched only while a task runs,
  *                         so that a host access to it ends in SIGSEGV
+ *   SIM_STRICT=1          abort where a call is given a dead handle; no handle
+ *                         is given twice then
  *   SIM_FAIL=fn:n[:code][,...]
  *                         the n-th call (from 1) of function fn, named without
  *                         _v2, _ptsz and the like, returns code (default 2) and

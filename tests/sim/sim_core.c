@@ -310,6 +310,18 @@ sim_thread_t *sim_thread(void)
 
 /* ---------------------------------------------------------- handles */
 
+/* A real driver may crash where a handle is dead; so does this one if asked to,
+ * and gives no handle a second time then. */
+static bool sim_is_strict(void)
+{
+    static int strict = -1;
+
+    if (strict < 0) {
+        strict = getenv("SIM_STRICT") != NULL;
+    }
+    return strict;
+}
+
 /* Values of no kind look like those of another or like an address, so that
  * whoever mixes them up, or reads through one, is found out. */
 static uintptr_t sim_handle_base(sim_kind_t kind)
@@ -322,7 +334,7 @@ void *sim_handle_new(sim_kind_t kind, void *object)
     sim_registry_t *registry = &sim_registries[kind];
     size_t          slot;
 
-    if (registry->num_freed > 0) {
+    if ((registry->num_freed > 0) && !sim_is_strict()) {
         slot = registry->freed[--registry->num_freed];
     } else {
         registry->slots = sim_grow(registry->slots, registry->num,
@@ -349,8 +361,15 @@ void *sim_handle_get(sim_kind_t kind, const void *handle)
 {
     size_t slot;
 
-    return sim_handle_slot(kind, handle, &slot) ?
-           sim_registries[kind].slots[slot] : NULL;
+    if (!sim_handle_slot(kind, handle, &slot)) {
+        return NULL;
+    }
+    if ((sim_registries[kind].slots[slot] == NULL) && sim_is_strict()) {
+        fprintf(stderr, "sim: a dead handle of kind %d: %p\n", (int)kind,
+                handle);
+        abort();
+    }
+    return sim_registries[kind].slots[slot];
 }
 
 void sim_handle_free(sim_kind_t kind, const void *handle)
