@@ -188,7 +188,7 @@ counts "$trace" "$report"
 has '"cat":"gate",.*"state":"'
 
 # What the timer issues is on its own track.
-run polls_mapped CGSHIM_DEFAULTS=gate=off
+run polls_mapped CGSHIM_DEFAULTS="gate=off chunk=all"
 counts "$trace" "$report"
 has '"name":"thread_name",.*"name":"cgshim-timer"'
 has '"reason":"work was held back for max_defer_us"'
@@ -306,7 +306,7 @@ dump=$scratch/dump
 mkdir "$dump"
 graphs=0
 for program in heat joins copies_sets changing_sequence streams_default \
-    event_pool modules threads_at_once; do
+    event_pool modules two_threads_in_turn; do
     rm -f "$dump"/*
     run $program CGSHIM_DUMP="$dump"
     counts "$trace" "$report"
@@ -325,9 +325,9 @@ done
 
 # The same once more leaves what is there alone.
 rm -f "$dump"/*
-run const_args CGSHIM_DUMP="$dump"
+run const_args CGSHIM_DUMP="$dump" CGSHIM_DEFAULTS="$defaults chunk=all"
 sum=$(cat "$dump"/* | cksum)
-run const_args CGSHIM_DUMP="$dump"
+run const_args CGSHIM_DUMP="$dump" CGSHIM_DEFAULTS="$defaults chunk=all"
 rm "$dump"/constant-2.* || complain "const_args: no second pair of files"
 [ "$(cat "$dump"/* | cksum)" = "$sum" ] || complain "const_args: overwritten"
 grep -q '^ *argument 0, 8 bytes at 0: 0x[0-9a-f]*$' "$dump"/constant-1.txt ||
