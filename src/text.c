@@ -16,7 +16,7 @@
 
 #define CGS_TEXT_MIN_CAPACITY 512
 
-static int cgs_text_reserve(cgs_text_t *text, size_t length)
+int cgs_text_reserve(cgs_text_t *text, size_t length)
 {
     size_t capacity = text->capacity ? text->capacity : CGS_TEXT_MIN_CAPACITY;
     char   *data;

@@ -16,6 +16,10 @@ typedef struct {
     bool   failed;   /**< memory ran out: the text is not whole */
 } cgs_text_t;
 
+/** Have room for so many bytes more. @return 0, or -ENOMEM: the text is marked
+ *  failed. */
+int cgs_text_reserve(cgs_text_t *text, size_t length);
+
 /** Append bytes. Where memory runs out the text is marked failed. */
 void cgs_text_add(cgs_text_t *text, const char *data, size_t length);
 

@@ -42,6 +42,7 @@
 #define MAX_AGE_NS  100000000u
 /* Bytes that are written at once. */
 #define MAX_TEXT    65536
+#define MAX_EVENT_TEXT 4096
 /* Kept free for the last event and the end. */
 #define RESERVE     512
 /* How long exit waits for a thread that notes something. */
@@ -597,6 +598,9 @@ static void begin_file(const char *file, uint64_t max_bytes)
     trace.pid        = getpid();
     trace.started_ns = cgs_clock_ns();
     trace.is_open    = true;
+    /* All that is ever needed but for strange names, so that writing later
+     * allocates nothing. */
+    cgs_text_reserve(&trace.text, MAX_TEXT + MAX_EVENT_TEXT);
     cgs_text_print(&trace.text, "[\n");
     print_name("process_name", (int)trace.pid, program_invocation_short_name);
     write_text();
