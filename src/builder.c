@@ -16,6 +16,7 @@
 #include "budget.h"
 #include "clock.h"
 #include "config.h"
+#include "dump.h"
 #include "graph.h"
 #include "log.h"
 #include "plan.h"
@@ -89,9 +90,12 @@ static void build_chunk(cgs_region_t *region, cgs_chunk_t *chunk)
     chunk->device_taken     = wanted;
     chunk->device_bytes     = before > after ? before - after : 0;
     settle_budget(chunk);
+    cgs_trace_slice(CGS_TRACE_BUILD, region, begin, chunk->num_ops,
+                    chunk->device_bytes);
     cgs_log(CGS_LOG_INFO, "region %s: graph of %u nodes built in %.3f ms, "
             "%zu bytes of device memory", region->name, chunk->num_ops,
             (double)(cgs_clock_ns() - begin) * 1e-6, chunk->device_bytes);
+    cgs_dump_graph(region->name, chunk);
 }
 
 /* Put a piece of a raw chunk where the variant before it leads to. */

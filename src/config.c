@@ -379,6 +379,14 @@ static int cgs_config_parse_file(const cgs_config_field_t *field,
     return 0;
 }
 
+/* The same where stderr would make no sense */
+static int cgs_config_parse_path(const cgs_config_field_t *field,
+                                 const char *value, void *base)
+{
+    return strcmp(value, "stderr") == 0 ? -EINVAL :
+           cgs_config_parse_file(field, value, base);
+}
+
 static bool cgs_config_is_program(const char *glob)
 {
     char       path[PATH_MAX];
@@ -659,6 +667,12 @@ static const cgs_config_field_t cgs_config_variables[] = {
     {"CGSHIM_REPORT", cgs_config_parse_file,
      offsetof(cgs_config_build_t, config.report), CGS_CONFIG_ANYWHERE, NULL,
      "stderr or the name of a file"},
+    {"CGSHIM_TRACE", cgs_config_parse_path,
+     offsetof(cgs_config_build_t, config.trace), CGS_CONFIG_ANYWHERE, NULL,
+     "the name of a file"},
+    {"CGSHIM_DUMP", cgs_config_parse_path,
+     offsetof(cgs_config_build_t, config.dump), CGS_CONFIG_ANYWHERE, NULL,
+     "the name of a directory"},
     {NULL, NULL, 0, CGS_CONFIG_ANYWHERE, NULL, NULL}
 };
 
@@ -976,6 +990,8 @@ void cgs_config_release(cgs_config_t *config)
     free(config->rules);
     free(config->log_file);
     free(config->report);
+    free(config->trace);
+    free(config->dump);
     memset(config, 0, sizeof(*config));
 }
 

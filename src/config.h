@@ -77,6 +77,8 @@ typedef struct {
     char            *log_file;   /**< absolute, %p and %h not yet expanded;
                                       NULL for stderr */
     char            *report;     /**< "stderr", or as log_file; NULL: none */
+    char            *trace;      /**< file, as log_file; NULL: none */
+    char            *dump;       /**< directory, likewise */
 } cgs_config_t;
 
 /**

@@ -380,6 +380,7 @@ void cgs_cursor_barrier(cgs_region_t *region, const char *reason)
     cgs_cursor_t *cursor = &region->cursor;
 
     ++region->stats.barriers;
+    cgs_trace_mark(CGS_TRACE_BARRIER, region, reason, 0);
     if (cursor->mode == CGS_RUN_RECORD) {
         cgs_region_cut(region, reason);
         cgs_recorder_cut(region);
@@ -518,6 +519,8 @@ static void note_recording(cgs_region_t *region)
     region->stats.destroyed = false;
     region->pace.timed_run  = region->stats.runs + UNTIMED_RUNS;
     back_off(region);
+    cgs_trace_mark(CGS_TRACE_RECORDED, region, NULL,
+                   region->recording.num_variants);
     cgs_log(CGS_LOG_INFO, "region %s: run %llu recorded, %u variants in all",
             region->name, (unsigned long long)region->stats.runs,
             region->recording.num_variants);
@@ -549,6 +552,7 @@ void cgs_cursor_finish(cgs_region_t *region)
         cgs_builder_run(region);
     }
     cgs_gate_leave(&region->gate, path_of(region, cursor->mode));
+    cgs_trace_run_ends(region);
     cursor->mode = CGS_RUN_PLAIN;
 }
 

@@ -55,7 +55,8 @@ static void keep_error(cgs_region_t *region, CUresult error)
 
 void cgs_held_issue(cgs_region_t *region)
 {
-    uint32_t    held = cgs_held(region);
+    uint32_t    held     = cgs_held(region);
+    uint64_t    began_ns = cgs_trace_begin();
     cgs_chunk_t *chunk;
     CUresult    error, last;
     bool        entered;
@@ -76,13 +77,15 @@ void cgs_held_issue(cgs_region_t *region)
     keep_error(region, error != CUDA_SUCCESS ? error : last);
     region->cursor.through = true;
     hold_nothing(region);
+    cgs_trace_slice(CGS_TRACE_ISSUE, region, began_ns, held, 0);
 }
 
 CUresult cgs_held_launch(cgs_region_t *region)
 {
-    cgs_chunk_t        *chunk  = cgs_cursor_chunk(region);
-    uint64_t           before  = region->stats.patched;
-    CUresult           late    = CUDA_SUCCESS;
+    cgs_chunk_t        *chunk   = cgs_cursor_chunk(region);
+    uint64_t           before   = region->stats.patched;
+    uint64_t           began_ns = cgs_trace_begin();
+    CUresult           late     = CUDA_SUCCESS;
     CUresult           error, last;
     cgs_graph_status_t status;
 
@@ -94,6 +97,8 @@ CUresult cgs_held_launch(cgs_region_t *region)
         region->cursor.launched              = true;
         region->cursor.variant->launched_run = region->stats.runs;
         region->cursor.variant->patched      = region->stats.patched - before;
+        cgs_trace_slice(CGS_TRACE_LAUNCH, region, began_ns, chunk->num_ops,
+                        region->stats.patched - before);
         return late;
     }
 

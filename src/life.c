@@ -19,6 +19,7 @@
 
 #include "config.h"
 #include "doors.h"
+#include "dump.h"
 #include "entries.h"
 #include "flow.h"
 #include "log.h"
@@ -26,6 +27,7 @@
 #include "ranges.h"
 #include "summary.h"
 #include "timer.h"
+#include "trace.h"
 
 /* cuFuncGetParamInfo came with it: without the arguments' layout nothing can
  * be compared. */
@@ -106,6 +108,7 @@ static void at_exit(void)
     if (!cgs_life_is_off()) {
         cgs_flow_issue_at_exit();
     }
+    cgs_trace_finish();
     cgs_summary_write();
 }
 
@@ -134,11 +137,15 @@ static void check_driver(void)
 
 static void driver_ready(void)
 {
+    const cgs_config_t *config = cgs_config_get();
+
     if (cgs_life_is_off()) {
         return;
     }
     /* After cuInit, so that it runs before the driver's own handlers. */
     atexit(at_exit);
+    cgs_trace_start(config->trace, CGS_TRACE_MAX_BYTES);
+    cgs_dump_start(config->dump, CGS_DUMP_MAX_FILES);
     check_driver();
 }
 
@@ -155,6 +162,7 @@ static void after_fork_in_child(void)
     if (!cgs_door_has_driver() && cgs_region_is_quiet()) {
         return;
     }
+    cgs_trace_abandon();
     atomic_store(&life.child, true);
     atomic_store(&life.off, true);
     __atomic_store_n(&cgs_gate, 0, __ATOMIC_RELEASE);

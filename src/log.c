@@ -9,6 +9,7 @@
 #define _GNU_SOURCE 1
 #include "log.h"
 
+#include "file.h"
 #include "text.h"
 
 #include <errno.h>
@@ -22,23 +23,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 /* A line is cut there; what a pipe takes in one piece is not less */
 #define CGS_LOG_MAX_LINE 1024
-/* Descriptors of ours begin here, away from those that programs count on */
-#define CGS_LOG_MIN_FD 100
 /* How long a full pipe that does not block is waited for */
 #define CGS_LOG_WAIT_MS 100
 
 /* The file as one process has opened it; constant once published */
 typedef struct cgs_log_open {
     pid_t               pid;
-    int                 fd; /* -1: cannot be opened, stderr is used */
-    dev_t               dev;
-    ino_t               ino;
+    cgs_file_t          file;   /* fd -1: cannot be opened, stderr is used */
     struct cgs_log_open *older; /* keeps it reachable, nothing more */
 } cgs_log_open_t;
 
@@ -119,106 +115,60 @@ int cgs_log_write(int fd, const void *data, size_t length)
     return status;
 }
 
-/* The first descriptors belong to the program: a file opened while its 0, 1
- * or 2 is closed must not become them */
-static int cgs_log_move_fd(int fd)
+static int cgs_log_open_file(cgs_log_open_t *opened)
 {
-    int moved = fcntl(fd, F_DUPFD_CLOEXEC, CGS_LOG_MIN_FD);
-    int status;
+    char name[PATH_MAX];
+    int  status = cgs_text_file_name(cgs_log_file, sizeof(name), name);
 
-    if (moved < 0) {
-        moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    }
-    status = moved < 0 ? -errno : moved;
-    close(fd);
-    return status;
-}
-
-static int cgs_log_open_file(cgs_log_open_t *file)
-{
-    char        name[PATH_MAX];
-    struct stat st;
-    int         fd, status;
-
-    status = cgs_text_file_name(cgs_log_file, sizeof(name), name);
-    if (status != 0) {
-        return status;
-    }
-    /* O_NONBLOCK: a FIFO nobody reads must not stop the program */
-    fd = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW |
-              O_NOCTTY | O_NONBLOCK, 0644);
-    if (fd < 0) {
-        return -errno;
-    }
-    fd = cgs_log_move_fd(fd);
-    if (fd < 0) {
-        return fd;
-    }
-    if (fstat(fd, &st) != 0) {
-        status = -errno;
-        close(fd);
-        return status;
-    }
-    file->fd  = fd;
-    file->dev = st.st_dev;
-    file->ino = st.st_ino;
-    return 0;
-}
-
-/* Whether the descriptor is still the file it was. Programs close all that
- * they have not opened, and then the number is that of a file of theirs */
-static bool cgs_log_is_ours(const cgs_log_open_t *file)
-{
-    struct stat st;
-
-    return fstat(file->fd, &st) == 0 && st.st_dev == file->dev &&
-           st.st_ino == file->ino;
+    return status != 0 ? status :
+           cgs_file_open(name, O_APPEND, &opened->file);
 }
 
 static int cgs_log_open_fd(cgs_log_open_t *older)
 {
-    cgs_log_open_t *file = malloc(sizeof(*file));
+    cgs_log_open_t *opened = malloc(sizeof(*opened));
     int            status;
 
-    if (file == NULL) {
+    if (opened == NULL) {
         return STDERR_FILENO;
     }
-    file->pid   = getpid();
-    file->fd    = -1;
-    file->older = older;
-    status      = cgs_log_open_file(file);
-    if (!__atomic_compare_exchange_n(&cgs_log_opened, &older, file, false,
+    opened->pid     = getpid();
+    opened->file.fd = -1;
+    opened->older   = older;
+    status          = cgs_log_open_file(opened);
+    if (!__atomic_compare_exchange_n(&cgs_log_opened, &older, opened, false,
                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         /* Another thread was first; nobody else has seen our descriptor */
-        if (file->fd >= 0) {
-            close(file->fd);
+        if (opened->file.fd >= 0) {
+            close(opened->file.fd);
         }
-        free(file);
-        return older->fd >= 0 ? older->fd : STDERR_FILENO;
+        free(opened);
+        return older->file.fd >= 0 ? older->file.fd : STDERR_FILENO;
     }
     if (status != 0) {
         cgs_log_complain("CGSHIM_LOG_FILE=%s: cannot be opened (%s); the log "
                          "goes to stderr", cgs_log_file, strerror(-status));
         return STDERR_FILENO;
     }
-    return file->fd;
+    return opened->file.fd;
 }
 
 /* Where the line of this process goes */
 static int cgs_log_fd(void)
 {
-    cgs_log_open_t *file;
+    cgs_log_open_t *opened;
 
     if (cgs_log_file == NULL) {
         return STDERR_FILENO;
     }
-    file = __atomic_load_n(&cgs_log_opened, __ATOMIC_ACQUIRE);
-    if (file == NULL || file->pid != getpid()) {
-        return cgs_log_open_fd(file);
-    } else if (file->fd < 0) {
+    opened = __atomic_load_n(&cgs_log_opened, __ATOMIC_ACQUIRE);
+    if (opened == NULL || opened->pid != getpid()) {
+        return cgs_log_open_fd(opened);
+    } else if (opened->file.fd < 0) {
         return STDERR_FILENO;
     }
-    return cgs_log_is_ours(file) ? file->fd : cgs_log_open_fd(file);
+    return cgs_file_is_ours(&opened->file) ? opened->file.fd :
+           cgs_log_open_fd(opened);
 }
 
 /* One line of prefix and text to fd */

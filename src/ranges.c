@@ -56,6 +56,7 @@ static void range_push(const char *domain, const char *text)
         cgs_self.shut        = true;
         cgs_self.shut_depth  = 0;
         cgs_self.shut_domain = hash_domain(domain);
+        cgs_trace_shut_begins(region);
     } else if (entered == CGS_ENTERED) {
         region->depth = 0;
         if (!same_domain(region->domain, domain)) {
@@ -73,6 +74,7 @@ static void range_pop(const char *domain)
         if ((hash_domain(domain) == cgs_self.shut_domain) &&
             (cgs_self.shut_depth-- == 0)) {
             cgs_self.shut = false;
+            cgs_trace_shut_ends();
         }
         return;
     }

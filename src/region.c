@@ -296,6 +296,7 @@ cgs_enter_t cgs_region_enter(cgs_region_t *region)
     cgs_thread_t *self = &cgs_self;
     unsigned     shut  = atomic_load_explicit(&region->shut,
                                               memory_order_relaxed);
+    bool         open;
 
     while (shut > 0) {
         if (atomic_compare_exchange_weak(&region->shut, &shut, shut - 1)) {
@@ -310,13 +311,16 @@ cgs_enter_t cgs_region_enter(cgs_region_t *region)
     }
     ++self->guard;
     cgs_lock(&region->lock);
-    if (!pass_gate(region)) {
+    open = pass_gate(region);
+    cgs_trace_gate(region);
+    if (!open) {
         cgs_unlock(&region->lock);
         --self->guard;
         atomic_store_explicit(&region->busy, false, memory_order_release);
         return CGS_ENTER_SHUT;
     }
     note_entered(region);
+    cgs_trace_run_begins(region);
     cgs_cursor_start(region);
     self->region     = region;
     self->joined     = false;
@@ -447,6 +451,7 @@ void cgs_region_leave(cgs_region_t *region)
         make_room(region);
     }
     atomic_store_explicit(&region->busy, false, memory_order_release);
+    cgs_trace_settle();
 }
 
 /* Count a reason; true if it is new. */
@@ -472,6 +477,7 @@ static bool count_reason(cgs_reasons_t *reasons, const char *reason)
 
 void cgs_region_fallback(cgs_region_t *region, const char *reason)
 {
+    cgs_trace_mark(CGS_TRACE_FALLBACK, region, reason, 0);
     if (count_reason(&region->stats.fallbacks, reason)) {
         cgs_log(CGS_LOG_INFO, "region %s: plain in run %llu: %s",
                 region->name, (unsigned long long)region->stats.runs, reason);
@@ -532,6 +538,7 @@ bool cgs_region_destroy(cgs_region_t *region, const char *reason)
     if (found) {
         cgs_log(CGS_LOG_INFO, "region %s: destroyed: %s", region->name,
                 reason);
+        cgs_trace_mark(CGS_TRACE_DESTROYED, region, reason, 0);
         cgs_region_measure(region);
         region->stats.destroyed = true;
         cgs_region_disown_streams(region);

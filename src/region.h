@@ -18,6 +18,7 @@
 #include "recording.h"
 #include "report.h"
 #include "thread.h"
+#include "trace.h"
 
 /** The reason that `memory_mb` is used up. */
 extern const char *const cgs_no_budget;
@@ -138,6 +139,7 @@ typedef struct cgs_region {
                                          not the same in all runs */
     bool               recapture;  /**< record anew at the next run */
     cgs_pace_t         pace;
+    cgs_trace_run_t    trace;
     bool               wants_memory; /**< the budget has not sufficed */
     uint32_t           wasted;     /**< recordings since the last full replay */
     uint64_t           record_run; /**< no recording before this run */

@@ -407,28 +407,6 @@ static const struct {
 #define CGS_REPORT_NUM_COUNTERS \
     (sizeof(cgs_report_counters) / sizeof(cgs_report_counters[0]))
 
-static void cgs_report_json_quote(cgs_text_t *text, const char *string)
-{
-    size_t length;
-
-    cgs_text_add(text, "\"", 1);
-    while (*string != '\0') {
-        length = cgs_text_utf8_length(string);
-        if (length == 0) {
-            cgs_text_print(text, "\\ufffd");
-            length = 1;
-        } else if ((unsigned char)*string < 0x20 || *string == 0x7f) {
-            cgs_text_print(text, "\\u%04x", (unsigned char)*string);
-        } else if (*string == '"' || *string == '\\') {
-            cgs_text_print(text, "\\%c", *string);
-        } else {
-            cgs_text_add(text, string, length);
-        }
-        string += length;
-    }
-    cgs_text_add(text, "\"", 1);
-}
-
 /* What stands before a value; key NULL in an array. The comma shows itself to
  * be needed by what the text ends in */
 static void cgs_report_json_begin(cgs_report_json_t *json, const char *key)
@@ -473,7 +451,7 @@ static void cgs_report_json_string(cgs_report_json_t *json, const char *key,
     if (value == NULL) {
         cgs_text_print(&json->text, "null");
     } else {
-        cgs_report_json_quote(&json->text, value);
+        cgs_text_add_json(&json->text, value);
     }
 }
 

@@ -16,7 +16,7 @@
 
 #define CGS_TEXT_MIN_CAPACITY 512
 
-static int cgs_text_reserve(cgs_text_t *text, size_t length)
+int cgs_text_reserve(cgs_text_t *text, size_t length)
 {
     size_t capacity = text->capacity ? text->capacity : CGS_TEXT_MIN_CAPACITY;
     char   *data;
@@ -110,6 +110,28 @@ size_t cgs_text_utf8_length(const char *string)
         }
     }
     return length;
+}
+
+void cgs_text_add_json(cgs_text_t *text, const char *string)
+{
+    size_t length;
+
+    cgs_text_add(text, "\"", 1);
+    while (*string != '\0') {
+        length = cgs_text_utf8_length(string);
+        if (length == 0) {
+            cgs_text_print(text, "\\ufffd");
+            length = 1;
+        } else if ((unsigned char)*string < 0x20 || *string == 0x7f) {
+            cgs_text_print(text, "\\u%04x", (unsigned char)*string);
+        } else if (*string == '"' || *string == '\\') {
+            cgs_text_print(text, "\\%c", *string);
+        } else {
+            cgs_text_add(text, string, length);
+        }
+        string += length;
+    }
+    cgs_text_add(text, "\"", 1);
 }
 
 /* One character of in as a terminal may see it: its bytes go to piece, what

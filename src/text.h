@@ -16,12 +16,20 @@ typedef struct {
     bool   failed;   /**< memory ran out: the text is not whole */
 } cgs_text_t;
 
+/** Have room for so many bytes more. @return 0, or -ENOMEM: the text is marked
+ *  failed. */
+int cgs_text_reserve(cgs_text_t *text, size_t length);
+
 /** Append bytes. Where memory runs out the text is marked failed. */
 void cgs_text_add(cgs_text_t *text, const char *data, size_t length);
 
 /** Append as printf does. Where memory runs out the text is marked failed. */
 void cgs_text_print(cgs_text_t *text, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/** Append a string as JSON has it, quotes included; what is not UTF-8 becomes
+ *  U+FFFD. Where memory runs out the text is marked failed. */
+void cgs_text_add_json(cgs_text_t *text, const char *string);
 
 /** Free the text; it is the empty one after that. */
 void cgs_text_release(cgs_text_t *text);

@@ -23,6 +23,7 @@
 #include "life.h"
 #include "log.h"
 #include "thread.h"
+#include "trace.h"
 
 /* Driver calls are made on this stack. */
 #define STACK_BYTES (1024 * 1024)
@@ -66,6 +67,7 @@ static bool look(cgs_flow_look_t *state)
         held = cgs_flow_look(now_us(), state);
     }
     cgs_unlock(&timer.lock);
+    cgs_trace_settle();
     return held;
 }
 

@@ -140,6 +140,17 @@ one_line CGSHIM_LOG_FILE= "$scratch/no/log" "No such file" "stderr" -- \
 one_line CGSHIM_REPORT= "stderr or the name of a file" -- CGSHIM_REPORT=
 one_line CGSHIM_REPORT= "$scratch/no/report" "No such file" -- \
     "CGSHIM_REPORT=$scratch/no/report"
+for value in '' stderr; do
+    one_line CGSHIM_TRACE= "the name of a file" -- "CGSHIM_TRACE=$value"
+    one_line CGSHIM_DUMP= "the name of a directory" -- "CGSHIM_DUMP=$value"
+done
+one_line CGSHIM_TRACE= "$scratch/no/trace" "No such file" "no trace" -- \
+    "CGSHIM_TRACE=$scratch/no/trace"
+one_line CGSHIM_TRACE= "Is a directory" "no trace" -- "CGSHIM_TRACE=$scratch"
+one_line CGSHIM_DUMP= "$scratch/no" "No such file" "no graphs" -- \
+    "CGSHIM_DUMP=$scratch/no"
+one_line CGSHIM_DUMP= "Not a directory" "no graphs" -- \
+    "CGSHIM_DUMP=$scratch/plain"
 one_line CGSHIM_CONFIG= "the name of a file" -- CGSHIM_CONFIG=
 one_line CGSHIM_CONFIG= "$scratch/no/config" "No such file" -- \
     "CGSHIM_CONFIG=$scratch/no/config"
@@ -175,6 +186,7 @@ one_line "$scratch/config:1" "CGSHIM...=value" -- \
 # Right values say nothing, and what was said is escaped.
 silent "$rule=warmup=2 on_change=eager enable=1 nvtx='const*'"
 silent CGSHIM_DEFAULTS="warmup=4294967295"
+silent "CGSHIM_TRACE=$scratch/trace" "CGSHIM_DUMP=$scratch"
 silent CGSHIM_LOG=error CGSHIM_LOG_FILE=stderr CGSHIM=observe
 one_line '\x1b[31m' -- "$rule=warmup=$(printf '\033[31m')"
 

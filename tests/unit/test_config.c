@@ -125,6 +125,8 @@ START_TEST(without_variables_all_is_built_in)
     ck_assert_int_eq(config.log_level, CGS_LOG_OFF);
     ck_assert_ptr_null(config.log_file);
     ck_assert_ptr_null(config.report);
+    ck_assert_ptr_null(config.trace);
+    ck_assert_ptr_null(config.dump);
     ck_assert(config.every_range);
     ck_assert_uint_eq(config.num_rules, 0);
     ck_assert_uint_eq(config.defaults.warmup, 0);
@@ -250,6 +252,11 @@ START_TEST(file_names_are_absolute_and_keep_their_percents)
     snprintf(expected, sizeof(expected), "%s/100%%%%p/a.%%p", scratch);
     ck_assert_str_eq(config.log_file, expected);
     ck_assert_str_eq(config.report, "/b/%h");
+    cgs_config_release(&config);
+    parse(ENV("CGSHIM_TRACE=t.%p", "CGSHIM_DUMP=/d"), "", &config);
+    snprintf(expected, sizeof(expected), "%s/100%%%%p/t.%%p", scratch);
+    ck_assert_str_eq(config.trace, expected);
+    ck_assert_str_eq(config.dump, "/d");
     cgs_config_release(&config);
     parse(ENV("CGSHIM_REPORT=stderr"), "", &config);
     ck_assert_str_eq(config.report, "stderr");
@@ -493,6 +500,10 @@ START_TEST(a_wrong_variable_is_one_line_and_ignored)
          "a file; this variable is ignored"},
         {"CGSHIM_REPORT=", "CGSHIM_REPORT=: takes stderr or the name of a "
          "file; this variable is ignored"},
+        {"CGSHIM_TRACE=stderr", "CGSHIM_TRACE=stderr: takes the name of a "
+         "file; this variable is ignored"},
+        {"CGSHIM_DUMP=", "CGSHIM_DUMP=: takes the name of a directory; this "
+         "variable is ignored"},
         {"CGSHIM_CONFIG=", "CGSHIM_CONFIG=: takes the name of a file with "
          "lines VARIABLE=value; no file is read"},
         {"CGSHIM_REGION_=warmup=1", "CGSHIM_REGION_: takes the name of a "
@@ -500,7 +511,7 @@ START_TEST(a_wrong_variable_is_one_line_and_ignored)
         {"CGSHIM_LGO=info", "CGSHIM_LGO: not a variable of cgshim, which "
          "takes CGSHIM, CGSHIM_REGION_<name>, CGSHIM_DEFAULTS, "
          "CGSHIM_CONFIG, CGSHIM_EXCLUDE, CGSHIM_LOG, CGSHIM_LOG_FILE, "
-         "CGSHIM_REPORT; it is ignored"},
+         "CGSHIM_REPORT, CGSHIM_TRACE, CGSHIM_DUMP; it is ignored"},
     };
     cgs_config_t config;
     char         line[512];
@@ -694,7 +705,8 @@ START_TEST(without_memory_a_rule_is_ignored_and_said_so)
         cgs_config_parse(ENV("CGSHIM_REGION_a=nvtx=x:y warmup=1",
                              "CGSHIM_REGION_b=", "CGSHIM_CONFIG=conf",
                              "CGSHIM_DEFAULTS=warmup=2", "CGSHIM_REPORT=r",
-                             "CGSHIM_EXCLUDE=none", "CGSHIM_LOG_FILE=l"),
+                             "CGSHIM_EXCLUDE=none", "CGSHIM_LOG_FILE=l",
+                             "CGSHIM_TRACE=t", "CGSHIM_DUMP=d"),
                          &config);
         failed          = fail_allocation == 0;
         fail_allocation = 0;
