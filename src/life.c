@@ -38,6 +38,7 @@ static struct {
     pthread_once_t ready;
     atomic_bool    off;
     atomic_bool    child;
+    atomic_bool    ended;
     _Atomic(const char *) note;
 } life = {
     .start = PTHREAD_ONCE_INIT,
@@ -57,6 +58,11 @@ bool cgs_life_is_off(void)
 bool cgs_life_is_child(void)
 {
     return atomic_load_explicit(&life.child, memory_order_relaxed);
+}
+
+bool cgs_life_has_ended(void)
+{
+    return atomic_load_explicit(&life.ended, memory_order_relaxed);
 }
 
 const char *cgs_life_note(void)
@@ -107,6 +113,7 @@ static void at_exit(void)
         cgs_flow_issue_at_exit();
     }
     cgs_summary_write();
+    atomic_store(&life.ended, true);
 }
 
 static void check_driver(void)
