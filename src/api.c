@@ -349,10 +349,14 @@ const char *cgshim_region_name(size_t index)
     if (cgs_life_is_child()) {
         return NULL;
     }
-    for (num = count_from(region); num > index + 1; --num) {
+    num = count_from(region);
+    if (index >= num) {
+        return NULL;
+    }
+    for (; num > index + 1; --num) {
         region = region->next;
     }
-    return num == index + 1 ? region->name : NULL;
+    return region->name;
 }
 
 /* Looks at one region */
