@@ -177,8 +177,8 @@ CGSHIM_API_ const char *cgshim_last_error_text(void);
  * @param name Up to about 500 bytes; longer ones are never recorded.
  *
  * @return CGSHIM_SUCCESS also where the run goes plain; CGSHIM_ERROR_INVALID,
- *         CGSHIM_ERROR_LIMIT, CGSHIM_ERROR_NOT_LOADED or CGSHIM_ERROR_OFF. After
- *         an error there is nothing to end, but to end it does no harm.
+ *         CGSHIM_ERROR_LIMIT, CGSHIM_ERROR_NOT_LOADED or CGSHIM_ERROR_OFF.
+ *         After an error there is nothing to end.
  */
 CGSHIM_API_ cgshim_error_t cgshim_region_begin(const char *name);
 
