@@ -36,10 +36,17 @@ typedef struct {
     UT_hash_handle hh;
 } known_layout_t;
 
+/* Kept for good likewise: the driver's own string goes with its module. */
+typedef struct {
+    char           *text;
+    UT_hash_handle hh;
+} known_name_t;
+
 static struct {
     cgs_lock_t     lock;
     function_t     *all;     /* uthash by handle */
     known_layout_t *layouts; /* uthash by the layout's bytes */
+    known_name_t   *names;   /* uthash by text */
     uint64_t       generation;
 } functions;
 
@@ -294,18 +301,47 @@ void cgs_function_recorded(CUfunction handle)
     }
 }
 
+/* Under the lock. @return NULL without memory. */
+static const char *keep_name(const char *text)
+{
+    known_name_t *name;
+
+    HASH_FIND_STR(functions.names, text, name);
+    if (name != NULL) {
+        return name->text;
+    }
+    name = calloc(1, sizeof(*name));
+    if (name == NULL) {
+        return NULL;
+    }
+    name->text = strdup(text);
+    if (name->text != NULL) {
+        HASH_ADD_KEYPTR(hh, functions.names, name->text, strlen(name->text),
+                        name);
+        if (name->hh.tbl != NULL) {
+            return name->text;
+        }
+    }
+    free(name->text);
+    free(name);
+    return NULL;
+}
+
 const char *cgs_function_name(CUfunction handle)
 {
     const char *name = NULL;
-    char       *copy;
 
     if ((CGS_REAL(cuFuncGetName)(&name, handle) != CUDA_SUCCESS) &&
         (CGS_REAL(cuKernelGetName)(&name, (CUkernel)handle) !=
          CUDA_SUCCESS)) {
         return "a kernel";
     }
-    copy = name != NULL ? strdup(name) : NULL;
-    return copy != NULL ? copy : "a kernel";
+    if (name != NULL) {
+        cgs_lock(&functions.lock);
+        name = keep_name(name);
+        cgs_unlock(&functions.lock);
+    }
+    return name != NULL ? name : "a kernel";
 }
 
 void cgs_function_link(CUfunction handle, CUfunction twin)

@@ -40,6 +40,7 @@ static struct {
     pthread_once_t ready;
     atomic_bool    off;
     atomic_bool    child;
+    atomic_bool    ended;
     _Atomic(const char *) note;
 } life = {
     .start = PTHREAD_ONCE_INIT,
@@ -59,6 +60,11 @@ bool cgs_life_is_off(void)
 bool cgs_life_is_child(void)
 {
     return atomic_load_explicit(&life.child, memory_order_relaxed);
+}
+
+bool cgs_life_has_ended(void)
+{
+    return atomic_load_explicit(&life.ended, memory_order_relaxed);
 }
 
 const char *cgs_life_note(void)
@@ -110,6 +116,7 @@ static void at_exit(void)
     }
     cgs_trace_finish();
     cgs_summary_write();
+    atomic_store(&life.ended, true);
 }
 
 static void check_driver(void)

@@ -26,6 +26,9 @@ void cgs_life_driver_ready(void);
 /** Whether the shim does nothing more in this process. Any thread. */
 bool cgs_life_is_off(void);
 
+/** Whether the report was written and the program is about to end. */
+bool cgs_life_has_ended(void);
+
 /** Whether this process is the child of a fork: touch nothing of ours. */
 bool cgs_life_is_child(void);
 

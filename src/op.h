@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "arena.h"
+#include "cgshim.h"
 #include "entries.h"
 #include "report.h"
 #include "staging.h"
@@ -199,6 +200,18 @@ typedef struct {
     };
 } cgs_op_t;
 
+/** Memory that an op uses, or may use. */
+typedef struct {
+    uint64_t address;
+    uint64_t bytes;    /**< from there on; 0 where only the kernel knows */
+    unsigned access;   /**< CGSHIM_ACCESS_... */
+    bool     is_pageable; /**< the driver knows nothing of it */
+    int      argument; /**< of the kernel, the copy or the set, from 0 */
+    uint32_t offset;   /**< bytes in the argument before the address */
+} cgs_op_use_t;
+
+typedef void (*cgs_op_use_fn_t)(const cgs_op_use_t *use, void *arg);
+
 /** What comparing a call with an op found. */
 typedef enum {
     CGS_MATCH_SAME,    /**< nothing differs */
@@ -248,6 +261,10 @@ typedef struct {
      *  hold all. */
     CUresult (*decorate)(const cgs_op_t *op, CUgraphNode node);
 
+    /** Tell of each address that the op holds, and of each word of a kernel's
+     *  arguments that may be one; NULL where it holds none. */
+    void (*uses)(const cgs_op_t *op, cgs_op_use_fn_t tell, void *arg);
+
     /** Say what differs, for the report. Strings are literals or allocated
      *  and live on. Calls the driver for names. */
     void (*explain)(const cgs_op_t *op, const cgs_call_t *call,
@@ -272,7 +289,7 @@ extern const cgs_op_kind_t *const cgs_op_kinds[CGS_OP_NUM_KINDS];
 uint64_t cgs_op_hash_bytes(const void *data, size_t size, uint64_t hash);
 
 /** Name of what a call does, for the report: a kernel's name, or the kind's.
- *  @return Allocated or literal; lives on. Calls the driver. */
+ *  @return A string that lives on. Calls the driver. */
 const char *cgs_op_call_name(const cgs_call_t *call);
 const char *cgs_op_name(const cgs_op_t *op);
 

@@ -364,6 +364,40 @@ static void copy_describe(const cgs_op_t *op, CUcontext ctx,
     }
 }
 
+/* From the first byte of an end to the last. */
+static uint64_t end_bytes(const cgs_copy_t *copy, const cgs_copy_end_t *end)
+{
+    return copy->width_bytes +
+           ((copy->height - 1) + (copy->depth - 1) * end->height) * end->pitch;
+}
+
+static void tell_end(const cgs_op_t *op, int argument, cgs_op_use_fn_t tell,
+                     void *arg)
+{
+    const cgs_copy_t     *copy = &op->copy.copy;
+    bool                 is_src = argument == 1;
+    const cgs_copy_end_t *end = is_src ? &copy->src : &copy->dst;
+    CUmemorytype         type = is_src ? op->copy.src_type : op->copy.dst_type;
+    cgs_op_use_t         use = {
+        .address     = end->address + end->x_bytes +
+                       (end->y + end->z * end->height) * end->pitch,
+        .bytes       = end_bytes(copy, end),
+        .access      = is_src ? CGSHIM_ACCESS_READ : CGSHIM_ACCESS_WRITTEN,
+        .is_pageable = type == PAGEABLE,
+        .argument    = argument,
+    };
+
+    if (type != CU_MEMORYTYPE_ARRAY) {
+        tell(&use, arg);
+    }
+}
+
+static void copy_uses(const cgs_op_t *op, cgs_op_use_fn_t tell, void *arg)
+{
+    tell_end(op, 0, tell, arg);
+    tell_end(op, 1, tell, arg);
+}
+
 static void explain_value(const char *what, uint64_t old, uint64_t now,
                           cgs_divergence_t *divergence)
 {
@@ -409,5 +443,6 @@ const cgs_op_kind_t cgs_op_copy = {
     .refresh  = copy_refresh,
     .issue    = copy_issue,
     .describe = copy_describe,
+    .uses     = copy_uses,
     .explain  = copy_explain,
 };

@@ -225,6 +225,27 @@ static int different_argument(const cgs_op_t *op, const cgs_call_t *call)
     return -1;
 }
 
+/* Nothing says which arguments are addresses: each word may be one. */
+static void kernel_uses(const cgs_op_t *op, cgs_op_use_fn_t tell, void *arg)
+{
+    const cgs_layout_t *layout = op->kernel.layout;
+    cgs_op_use_t       use     = {.access = CGSHIM_ACCESS_UNKNOWN};
+    uint32_t           i, word, offset;
+
+    for (i = 0; i < layout->num; ++i) {
+        offset = layout->param[i].offset;
+        for (word = -offset % sizeof(use.address);
+             word + sizeof(use.address) <= layout->param[i].size;
+             word += sizeof(use.address)) {
+            memcpy(&use.address, op->kernel.args + offset + word,
+                   sizeof(use.address));
+            use.argument = (int)i;
+            use.offset   = word;
+            tell(&use, arg);
+        }
+    }
+}
+
 /* Limits of all devices; a launch beyond them is for the driver to refuse. */
 #define MAX_GRID_X  0x7fffffffu
 #define MAX_GRID_YZ 65535u
@@ -614,5 +635,6 @@ const cgs_op_kind_t cgs_op_kernel = {
     .issue    = kernel_issue,
     .describe = kernel_describe,
     .decorate = kernel_decorate,
+    .uses     = kernel_uses,
     .explain  = kernel_explain,
 };

@@ -165,6 +165,19 @@ static void set_describe(const cgs_op_t *op, CUcontext ctx,
     params->memset.ctx         = ctx;
 }
 
+static void set_uses(const cgs_op_t *op, cgs_op_use_fn_t tell, void *arg)
+{
+    const cgs_set_t *set = &op->set.set;
+    cgs_op_use_t    use  = {
+        .address = set->dst,
+        .bytes   = set->width * set->element_size +
+                   (set->height - 1) * set->pitch,
+        .access  = CGSHIM_ACCESS_WRITTEN,
+    };
+
+    tell(&use, arg);
+}
+
 static void set_explain(const cgs_op_t *op, const cgs_call_t *call,
                         cgs_divergence_t *divergence)
 {
@@ -208,5 +221,6 @@ const cgs_op_kind_t cgs_op_set = {
     .refresh  = set_refresh,
     .issue    = set_issue,
     .describe = set_describe,
+    .uses     = set_uses,
     .explain  = set_explain,
 };

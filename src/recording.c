@@ -181,3 +181,28 @@ size_t cgs_recording_bytes(const cgs_recording_t *recording)
     }
     return bytes;
 }
+
+static const cgs_variant_t *followed_last(const cgs_place_t *place)
+{
+    return place != NULL ? place->current : NULL;
+}
+
+cgs_walk_t cgs_walk_begin(const cgs_recording_t *recording)
+{
+    return (cgs_walk_t){.variant = followed_last(recording->first)};
+}
+
+bool cgs_walk_next(cgs_walk_t *walk)
+{
+    while (walk->variant != NULL) {
+        walk->chunk = cgs_variant_chunk(walk->variant);
+        if (walk->next < walk->chunk->num_ops) {
+            walk->op = &walk->chunk->ops[walk->next++];
+            ++walk->num;
+            return true;
+        }
+        walk->variant = followed_last(walk->variant->next);
+        walk->next    = 0;
+    }
+    return false;
+}

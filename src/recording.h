@@ -61,6 +61,23 @@ static inline cgs_chunk_t *cgs_variant_chunk(const cgs_variant_t *variant)
     return cgs_phases_current(&variant->phases);
 }
 
+/** A walk over the ops that runs go through, at each place by the variant that
+ *  was followed last. */
+typedef struct {
+    const cgs_variant_t *variant; /**< NULL past the end */
+    uint32_t            next;     /**< op of its chunk */
+    const cgs_chunk_t   *chunk;   /**< of the op */
+    const cgs_op_t      *op;      /**< where the walk has come to */
+    uint64_t            num;      /**< ops up to this one */
+} cgs_walk_t;
+
+/** Set out; cgs_walk_next() goes to the first op. The recording may not change
+ *  meanwhile. */
+cgs_walk_t cgs_walk_begin(const cgs_recording_t *recording);
+
+/** Go on to the next op. @return false past the last one. */
+bool cgs_walk_next(cgs_walk_t *walk);
+
 /** Whether nothing is recorded. */
 static inline bool cgs_recording_is_empty(const cgs_recording_t *recording)
 {

@@ -28,6 +28,8 @@
 #define MAX_FIRST_BYTES (64u << 20)
 /* A variant that was not followed for so many runs may go. */
 #define IDLE_RUNS 64
+/* How long a look at the counters waits for those who change them. */
+#define LOOK_WAIT_MS 1000
 /* Runs without a recording after one had to be given up for its memory. */
 #define RUNS_WITHOUT_MEMORY 100
 
@@ -459,6 +461,7 @@ static bool count_reason(cgs_reasons_t *reasons, const char *reason)
 {
     size_t i;
 
+    reasons->last = reason;
     for (i = 0; i < reasons->num; ++i) {
         if (reasons->entry[i].reason == reason) {
             ++reasons->entry[i].count;
@@ -518,6 +521,58 @@ void cgs_region_measure(cgs_region_t *region)
             measure_chunk(stats, variant->phases.chunk[i]);
         }
     }
+}
+
+static cgshim_state_t state_of(const cgs_region_t *region)
+{
+    const cgs_region_stats_t *stats = &region->stats;
+
+    if (stats->runs <= region->rule->warmup) {
+        return CGSHIM_STATE_WARM_UP;
+    }
+    if (stats->destroyed) {
+        return CGSHIM_STATE_ENDED;
+    }
+    if (stats->chunks == 0) {
+        return CGSHIM_STATE_PLAIN;
+    }
+    return stats->nodes > 0 ? CGSHIM_STATE_REPLAYING :
+           stats->builds == 0 ? CGSHIM_STATE_RECORDED : CGSHIM_STATE_PLAIN;
+}
+
+const char *cgs_region_state_name(cgshim_state_t state)
+{
+    static const char *const names[] = {
+        [CGSHIM_STATE_WARM_UP]   = "warm-up",
+        [CGSHIM_STATE_PLAIN]     = "plain",
+        [CGSHIM_STATE_RECORDED]  = "recorded",
+        [CGSHIM_STATE_REPLAYING] = "replaying",
+        [CGSHIM_STATE_ENDED]     = "ended",
+    };
+
+    return names[state];
+}
+
+bool cgs_region_snapshot(cgs_region_t *region, cgs_region_stats_t *stats,
+                         cgshim_state_t *state)
+{
+    bool     locked = cgs_lock_for(&region->lock, LOOK_WAIT_MS);
+    unsigned shut;
+
+    /* Without the lock, look at nothing that is being changed. */
+    if (locked && !region->stats.destroyed) {
+        cgs_region_measure(region);
+    }
+    /* Those that were counted before they come. */
+    shut               = atomic_load(&region->shut);
+    *state             = state_of(region);
+    *stats             = region->stats;
+    stats->runs       -= shut;
+    stats->plain_runs -= shut;
+    if (locked) {
+        cgs_unlock(&region->lock);
+    }
+    return locked;
 }
 
 void cgs_region_recapture(cgs_region_t *region)

@@ -13,6 +13,7 @@
 #define HASH_NONFATAL_OOM 1 /* else it would end the process */
 #include <uthash.h>
 
+#include "cgshim.h"
 #include "config.h"
 #include "gate.h"
 #include "recording.h"
@@ -74,6 +75,7 @@ typedef struct {
 typedef struct {
     cgs_fallback_t entry[CGS_MAX_FALLBACKS];
     size_t         num;
+    const char     *last; /**< the reason that came up last, or NULL */
 } cgs_reasons_t;
 
 /** What is learned of the program's pace, for the cutting of chunks. */
@@ -192,6 +194,19 @@ void cgs_region_cut(cgs_region_t *region, const char *reason);
 
 /** Count what the region holds into its counters. Under its lock. */
 void cgs_region_measure(cgs_region_t *region);
+
+/**
+ * Copy the region's counters as they are now. Any thread. Waits for the lock
+ * for no longer than a second: at exit a thread may hold it for ever.
+ *
+ * @return false where it could not be had; what is copied may then be of
+ *         different moments.
+ */
+bool cgs_region_snapshot(cgs_region_t *region, cgs_region_stats_t *stats,
+                         cgshim_state_t *state);
+
+/** A state in a word. */
+const char *cgs_region_state_name(cgshim_state_t state);
 
 /** Whether no lock of the regions is held and no region is open, for the
  *  child of a fork: what is not quiet then will never be. */

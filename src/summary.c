@@ -18,51 +18,21 @@
 #include "region.h"
 #include "report.h"
 
-#define LOCK_WAIT_MS 1000
-
-static const char *region_state(const cgs_region_t *region)
-{
-    const cgs_region_stats_t *stats = &region->stats;
-
-    if (stats->runs <= region->rule->warmup) {
-        return "warm-up";
-    }
-    if (stats->destroyed) {
-        return "ended";
-    }
-    if (stats->chunks == 0) {
-        return "plain";
-    }
-    return stats->nodes > 0 ? "replaying" :
-           stats->builds == 0 ? "recorded" : "plain";
-}
-
 /* The region as the report shows it. Its counters are copied to `stats`, which
  * the report refers to, and its calls are added to `counts`. */
 static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out,
                             cgs_region_stats_t *stats, uint64_t *counts)
 {
-    unsigned shut;
-    int      kind;
+    cgshim_state_t state;
+    int            kind;
 
-    /* At exit a thread may hold the lock for ever: count without it then,
-     * and look at nothing that it may be changing. */
-    bool locked = cgs_lock_for(&region->lock, LOCK_WAIT_MS);
-
-    if (locked && !region->stats.destroyed) {
-        cgs_region_measure(region);
-    }
-    /* Those that were counted before they come. */
-    shut               = atomic_load(&region->shut);
-    *stats             = region->stats;
-    stats->runs       -= shut;
-    stats->plain_runs -= shut;
+    cgs_region_snapshot(region, stats, &state);
     for (kind = 0; kind < CGS_OP_NUM_KINDS; ++kind) {
         counts[kind] += region->counts[kind];
     }
     *out = (cgs_region_report_t){
         .name             = region->name,
-        .state            = region_state(region),
+        .state            = cgs_region_state_name(state),
         .runs             = stats->runs,
         .replayed_runs    = stats->replayed_runs,
         .recordings       = stats->recordings,
@@ -85,9 +55,6 @@ static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out,
         .num_cuts         = stats->cuts.num,
         .first_divergence = stats->first_divergence,
     };
-    if (locked) {
-        cgs_unlock(&region->lock);
-    }
 }
 
 void cgs_summary_write(void)
