@@ -575,11 +575,20 @@ bool cgs_region_snapshot(cgs_region_t *region, cgs_region_stats_t *stats,
     return locked;
 }
 
+/* Runs that were to go plain without a question, and were counted. */
+static void ask_gate_again(cgs_region_t *region)
+{
+    unsigned shut = atomic_exchange(&region->shut, 0);
+
+    region->stats.runs       -= shut;
+    region->stats.plain_runs -= shut;
+}
+
 void cgs_region_recapture(cgs_region_t *region)
 {
     cgs_lock(&region->lock);
     region->recapture = true;
-    atomic_store_explicit(&region->shut, 0, memory_order_relaxed);
+    ask_gate_again(region);
     cgs_unlock(&region->lock);
 }
 
@@ -599,7 +608,7 @@ bool cgs_region_destroy(cgs_region_t *region, const char *reason)
         cgs_region_disown_streams(region);
         cgs_cursor_go_plain(region, reason);
         cgs_recording_release(&region->recording);
-        atomic_store_explicit(&region->shut, 0, memory_order_relaxed);
+        ask_gate_again(region);
     }
     cgs_unlock(&region->lock);
     --cgs_self.guard;
