@@ -96,11 +96,17 @@ void cgs_cursor_go_plain(cgs_region_t *region, const char *reason)
     cgs_region_fallback(region, reason);
 }
 
-/* The first call of a chunk names a stream that is alive. */
+/* The first call of a chunk names a stream that is alive. What nodes hold may
+ * be gone until they are patched: then the first launch sends the graph. */
 static void upload(cgs_region_t *region, cgs_chunk_t *chunk)
 {
-    cgs_graph_status_t status = cgs_graph_upload(chunk, chunk->streams[0]);
+    cgs_graph_status_t status;
 
+    if ((chunk->num_dirty > 0) || !cgs_chunk_refresh(chunk)) {
+        chunk->uploaded = true;
+        return;
+    }
+    status = cgs_graph_upload(chunk, chunk->streams[0]);
     if (status.result != CUDA_SUCCESS) {
         cgs_region_fallback(region, cgs_reason_driver(status.function,
                                                       status.result));

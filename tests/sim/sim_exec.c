@@ -398,11 +398,27 @@ static CUresult sim_exec_launch(CUgraphExec handle, CUstream stream_handle,
 SIM_ENTRY_PTSZ(cuGraphLaunch, (CUgraphExec hGraphExec, CUstream hStream),
                SIM_CTX, sim_exec_launch(hGraphExec, hStream, twin))
 
+/* A real driver reads through the events of what it sends to the device; a
+ * strict one of ours ends where one is dead. */
+static void sim_exec_look_at_events(const sim_exec_t *exec)
+{
+    size_t i;
+
+    for (i = 0; (exec != NULL) && (i < exec->num); ++i) {
+        if ((exec->nodes[i].op->kind == SIM_OP_RECORD) ||
+            (exec->nodes[i].op->kind == SIM_OP_WAIT)) {
+            (void)sim_event_find(exec->nodes[i].op->event.handle);
+        }
+    }
+}
+
 static CUresult sim_exec_upload(CUgraphExec handle, CUstream stream_handle,
                                 int twin)
 {
     sim_stream_t *stream;
     CUresult      status = sim_exec_stream(stream_handle, twin, &stream);
+
+    sim_exec_look_at_events(sim_exec_find(handle));
 
     if (status != CUDA_SUCCESS) {
         return status;
