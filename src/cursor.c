@@ -102,7 +102,8 @@ static void upload(cgs_region_t *region, cgs_chunk_t *chunk)
 {
     cgs_graph_status_t status;
 
-    if ((chunk->num_dirty > 0) || !cgs_chunk_refresh(chunk)) {
+    if ((chunk->has_events && (chunk->num_dirty > 0)) ||
+        !cgs_chunk_refresh(chunk)) {
         chunk->uploaded = true;
         return;
     }

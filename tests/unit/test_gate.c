@@ -16,7 +16,7 @@ enum {
 typedef struct {
     cgs_gate_t gate;
     uint64_t   now_ns;
-    uint64_t   cost_ns[CGS_PATH_NUM];
+    uint64_t   cost_ns[CGS_PATH_NUM + 1]; /* of a recording, too */
     uint64_t   noise_ns; /* at most, by chance */
     unsigned   replayed, plain;
 } program_t;
