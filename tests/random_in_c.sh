@@ -9,6 +9,12 @@
 
 set -u
 
+# The printed programs are no part of a build with that.
+if LC_ALL=C grep -q __tsan_init "${SIM_DIR:-.}/libcuda.so.1" 2> /dev/null; then
+    echo "a driver with TSan wants programs with TSan"
+    exit 77
+fi
+
 here=$(dirname "$0")
 programs=${PROGRAMS_DIR:-programs}
 failed=0

@@ -90,8 +90,13 @@ run_one()
             more="CGSHIM_REPORT=$scratch/report.json $more"
             # A machine that is busy is no program that has stopped calling,
             # and times on the simulated driver say nothing.
-            [ -z "${SIM_DIR:-}" ] ||
+            if [ -n "${SIM_DIR:-}" ]; then
+                case $defaults in
+                    *chunk=*) ;;
+                    *) defaults="chunk=all $defaults" ;;
+                esac
                 defaults="max_defer_us=1000000000 gate=off $defaults"
+            fi
         fi
     fi
     # shellcheck disable=SC2086

@@ -16,7 +16,7 @@ enum {
 __attribute__((constructor(101))) static void configure(void)
 {
     /* However slow the machine is: what is held stays held. */
-    setenv("CGSHIM_DEFAULTS", "max_defer_us=1000000000 gate=off", 1);
+    setenv("CGSHIM_DEFAULTS", "max_defer_us=1000000000 gate=off chunk=all", 1);
     setenv("CGSHIM_REGION_phases", "", 1);
     setenv("CGSHIM_REGION_recapture", "on_change=recapture", 1);
 }
