@@ -70,10 +70,7 @@ static bool bring(cgs_chunk_t *to, uint32_t index, const cgs_call_t *call)
     if (cgs_op_kinds[op->kind]->take(op, call, NULL) != 0) {
         return false;
     }
-    if (!op->dirty && (op->node != NULL)) {
-        op->dirty                  = true;
-        to->dirty[to->num_dirty++] = index;
-    }
+    cgs_chunk_touch(to, index);
     return true;
 }
 

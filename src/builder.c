@@ -27,7 +27,7 @@
 /* Builds or launches of one chunk that may fail before it stays plain. */
 #define MAX_FAILURES 3
 /* Recordings without a full replay after which one has to prove its worth. */
-#define MAX_WASTED 2
+#define MAX_UNPROVED 2
 /* More than the driver was seen to take for a graph, by node. */
 #define BYTES_PER_NODE 6144
 
@@ -266,7 +266,7 @@ void cgs_builder_run(cgs_region_t *region)
     cgs_recording_t *recording = &region->recording;
     cgs_variant_t   *variant;
     bool            missing = false;
-    bool            lasting = region->wasted <= MAX_WASTED;
+    bool            lasting = region->wasted <= MAX_UNPROVED;
 
     if (!recording->has_work || (cgs_config_get()->mode != CGS_MODE_ON)) {
         return;

@@ -69,6 +69,17 @@ void cgs_chunk_add_lane(cgs_chunk_t *chunk, CUstream stream,
 uint32_t cgs_chunk_find_event(const cgs_chunk_t *chunk, uint32_t end,
                               CUevent event);
 
+/** An op has taken other values: its node, if any, is to be patched. */
+static inline void cgs_chunk_touch(cgs_chunk_t *chunk, uint32_t index)
+{
+    cgs_op_t *op = &chunk->ops[index];
+
+    if (!op->dirty && (op->node != NULL)) {
+        op->dirty                        = true;
+        chunk->dirty[chunk->num_dirty++] = index;
+    }
+}
+
 /** The call that an op was taken from; it points into the op. */
 void cgs_chunk_recall(const cgs_chunk_t *chunk, uint32_t index,
                       cgs_call_t *call);

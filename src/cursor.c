@@ -172,10 +172,7 @@ static cgs_verdict_t accept_changed(cgs_region_t *region, cgs_chunk_t *chunk,
         cgs_cursor_barrier(region, "no memory to stage a copy");
         return CGS_VERDICT_PASS;
     }
-    if (!op->dirty && (op->node != NULL)) {
-        op->dirty                        = true;
-        chunk->dirty[chunk->num_dirty++] = region->cursor.op;
-    }
+    cgs_chunk_touch(chunk, region->cursor.op);
     return accept(region, chunk, call);
 }
 
@@ -374,9 +371,7 @@ static bool end_chunk_here(cgs_region_t *region)
         if (entered) {
             cgs_graph_leave_context();
         }
-        if ((error != CUDA_SUCCESS) && (region->pending == CUDA_SUCCESS)) {
-            region->pending = error;
-        }
+        cgs_held_keep_error(region, error);
     }
     cgs_branch_leave(region);
     return true;

@@ -46,7 +46,7 @@ static void hold_nothing(cgs_region_t *region)
     atomic_store_explicit(&region->held, 0, memory_order_release);
 }
 
-static void keep_error(cgs_region_t *region, CUresult error)
+void cgs_held_keep_error(cgs_region_t *region, CUresult error)
 {
     if ((error != CUDA_SUCCESS) && (region->pending == CUDA_SUCCESS)) {
         region->pending = error;
@@ -74,7 +74,7 @@ void cgs_held_issue(cgs_region_t *region)
     if (entered) {
         cgs_graph_leave_context();
     }
-    keep_error(region, error != CUDA_SUCCESS ? error : last);
+    cgs_held_keep_error(region, error != CUDA_SUCCESS ? error : last);
     region->cursor.through = true;
     hold_nothing(region);
     cgs_trace_slice(CGS_TRACE_ISSUE, region, began_ns, held, 0);
@@ -110,7 +110,7 @@ CUresult cgs_held_launch(cgs_region_t *region)
     cgs_graph_destroy(chunk);
     ++chunk->failures;
     region->recording.has_work = true;
-    keep_error(region, error);
+    cgs_held_keep_error(region, error);
     return last;
 }
 

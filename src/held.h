@@ -31,4 +31,7 @@ void cgs_held_issue(cgs_region_t *region);
  *  @return what its last call is to be answered. */
 CUresult cgs_held_launch(cgs_region_t *region);
 
+/** Tell an error of work that was answered with success at the next call. */
+void cgs_held_keep_error(cgs_region_t *region, CUresult error);
+
 #endif

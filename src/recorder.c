@@ -11,7 +11,6 @@
 #include <errno.h>
 
 #include "branch.h"
-#include "clock.h"
 #include "held.h"
 #include "stream.h"
 

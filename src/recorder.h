@@ -24,7 +24,7 @@ void cgs_recorder_cut(cgs_region_t *region);
 /** The cursor lets go of the older way. */
 void cgs_recorder_end(cgs_region_t *region);
 
-/** Whether the segment being recorded can take a wait: it records the event.
+/** Whether the chunk being recorded can take a wait: it records the event.
  *  Sets how far back that is. */
 bool cgs_recorder_has_record(const cgs_region_t *region, cgs_call_t *call,
                              CUcontext ctx);

@@ -354,6 +354,8 @@ static void forget_first_runs(void)
         cgs_lock(&region->lock);
         if (region->stats.runs == 1) {
             cgs_recording_release(&region->recording);
+            atomic_store_explicit(&region->has_recording, false,
+                                  memory_order_relaxed);
         }
         cgs_unlock(&region->lock);
         atomic_store(&region->busy, false);
@@ -608,6 +610,8 @@ bool cgs_region_destroy(cgs_region_t *region, const char *reason)
         cgs_region_disown_streams(region);
         cgs_cursor_go_plain(region, reason);
         cgs_recording_release(&region->recording);
+        atomic_store_explicit(&region->has_recording, false,
+                              memory_order_relaxed);
         ask_gate_again(region);
     }
     cgs_unlock(&region->lock);
