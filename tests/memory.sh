@@ -57,7 +57,7 @@ keeps_to()
     timeout 300 "$programs/$program" "$@" > "$scratch/plain.out" 2>&1 ||
         complain "$program $*: fails plain"
     env CGSHIM_REPORT="$scratch/shim.json" SIM_REPORT="$scratch/shim.calls" \
-        CGSHIM_DEFAULTS="memory_mb=$cap gate=off chunk=all" \
+        CGSHIM_DEFAULTS="memory_mb=$cap gate=off ${SLOW_DEFAULTS:-}" \
         LD_PRELOAD="$SHIM_LIB" timeout 300 "$programs/$program" "$@" \
         > "$scratch/shim.out" 2>&1 || complain "$program $*: exit status $?"
     cmp -s "$scratch/plain.out" "$scratch/shim.out" ||
