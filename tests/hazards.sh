@@ -171,7 +171,7 @@ hazard event_made_again_under_the_same_handle 60
 shown_by module_unloaded_and_handle_reused modules
 not_refused module_unloaded_and_handle_reused modules
 hazard address_freed_and_reused_for_another_kind_of_memory 30
-hazard address_reused_for_less_memory 20
+hazard address_reused_for_less_memory 30
 # The simulated driver takes a node that was made before the memory was mapped
 # again; so this shows that results stay, and not what keeps them.
 hazard address_unmapped_and_mapped_again 30
