@@ -11,7 +11,7 @@ set -u
 programs=${PROGRAMS_DIR:-programs}
 # However slow the machine is: what is held back waits for the program, and is
 # replayed.
-defaults="max_defer_us=1000000000 gate=off ${SLOW_DEFAULTS:-}"
+defaults="max_defer_us=1000000000 gate=off chunk=all"
 failed=0
 
 if [ -z "${SHIM_LIB:-}" ]; then

@@ -112,7 +112,7 @@ scale_case()
 
 # However slow the machine is: what is held back waits for the program, and is
 # replayed. A node has 4 KB of the simulated device.
-defaults="max_defer_us=1000000000 gate=off ${SLOW_DEFAULTS:-} memory_mb=1024"
+defaults="max_defer_us=1000000000 gate=off chunk=all memory_mb=1024"
 scale_case ops     100000  70    2  6250  4096
 scale_case regions 1000    60 2000  2000  4096
 scale_case shapes  10000   95  100   100  4096
