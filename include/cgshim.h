@@ -107,7 +107,8 @@ typedef enum {
 /** What a region does with a buffer: bits, together. */
 enum {
     CGSHIM_ACCESS_READ    = 1, /**< a copy is from it */
-    CGSHIM_ACCESS_WRITTEN = 2, /**< a copy is to it, or a set */
+    CGSHIM_ACCESS_WRITTEN = 2, /**< a copy is to it, or a set, or a verified
+                                    run was seen to write it */
     CGSHIM_ACCESS_UNKNOWN = 4  /**< a kernel takes an address in it */
 };
 

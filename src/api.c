@@ -20,6 +20,7 @@
 #include "ranges.h"
 #include "region.h"
 #include "text.h"
+#include "verify.h"
 
 /* How long a question waits for those who change a region. */
 #define LOCK_WAIT_MS 1000
@@ -470,6 +471,7 @@ cgshim_error_t cgshim_region_buffers(const char *name,
     cgs_buffers_t  found = {0};
     cgs_region_t   *region;
     cgshim_error_t error;
+    size_t         i;
 
     if (count == NULL) {
         return fail(CGSHIM_ERROR_INVALID, "there is no place for the count");
@@ -483,6 +485,9 @@ cgshim_error_t cgshim_region_buffers(const char *name,
         return error;
     }
     cgs_buffers_collect(&region->recording, &found);
+    for (i = 0; i < found.num; ++i) {
+        cgs_verify_mark(region, &found.buffer[i]);
+    }
     close_region(region);
     if (found.failed) {
         error = fail(CGSHIM_ERROR_NO_MEMORY, "out of host memory");
@@ -533,6 +538,7 @@ cgshim_error_t cgshim_region_buffer(const char *name, const char *kernel,
     }
     if (cgs_buffers_find(&region->recording, kernel, launch, argument,
                          &found)) {
+        cgs_verify_mark(region, &found);
         answer(buffer, &found, sizeof(found));
     } else {
         error = fail_buffer(region, kernel, launch, argument);

@@ -23,10 +23,8 @@ typedef struct {
     bool             found;
 } finder_t;
 
-/* The allocation that the driver knows at an address.
- * @return false where there is none. */
-static bool ask_driver(uint64_t address, CUcontext ctx,
-                       cgshim_buffer_t *buffer)
+bool cgs_buffers_look_up(uint64_t address, CUcontext ctx,
+                         cgshim_buffer_t *buffer, int *device)
 {
     CUdeviceptr begin       = 0;
     size_t      size        = 0;
@@ -39,11 +37,12 @@ static bool ask_driver(uint64_t address, CUcontext ctx,
         CU_POINTER_ATTRIBUTE_IS_MANAGED,
         CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
         CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
     };
-    void *values[] = {&memory_type, &managed, &begin, &size};
+    void *values[] = {&memory_type, &managed, &begin, &size, device};
 
     entered = cgs_graph_enter_context(ctx);
-    result  = CGS_REAL(cuPointerGetAttributes)(4, attributes, values, address);
+    result  = CGS_REAL(cuPointerGetAttributes)(5, attributes, values, address);
     if (entered) {
         cgs_graph_leave_context();
     }
@@ -63,6 +62,8 @@ static bool ask_driver(uint64_t address, CUcontext ctx,
 static bool resolve(const cgs_op_use_t *use, const cgs_walk_t *walk,
                     cgshim_buffer_t *buffer)
 {
+    int device;
+
     *buffer = (cgshim_buffer_t){
         .base            = use->address,
         .bytes           = use->bytes,
@@ -74,7 +75,8 @@ static bool resolve(const cgs_op_use_t *use, const cgs_walk_t *walk,
     };
     if (!use->is_pageable &&
         ((use->address == 0) ||
-         !ask_driver(use->address, walk->chunk->ctx, buffer))) {
+         !cgs_buffers_look_up(use->address, walk->chunk->ctx, buffer,
+                              &device))) {
         return false;
     }
     buffer->offset = use->address - buffer->base;

@@ -451,7 +451,12 @@ static const cgs_config_field_t cgs_config_keys[] = {
      CGS_CONFIG_ANYWHERE, NULL, "auto, all or a whole number from 1"},
     {"gate", cgs_config_parse_word, offsetof(cgs_rule_t, gate),
      CGS_CONFIG_ANYWHERE, cgs_config_gate_words, "on or off"},
+    {"verify", cgs_config_parse_unsigned, offsetof(cgs_rule_t, verify),
+     CGS_CONFIG_ANYWHERE, NULL, "a whole number from 0 to 4294967295"},
     {"memory_mb", cgs_config_parse_unsigned, offsetof(cgs_rule_t, memory_mb),
+     CGS_CONFIG_IN_DEFAULTS, NULL,
+     "megabytes, a whole number from 0 to 4294967295"},
+    {"verify_mb", cgs_config_parse_unsigned, offsetof(cgs_rule_t, verify_mb),
      CGS_CONFIG_IN_DEFAULTS, NULL,
      "megabytes, a whole number from 0 to 4294967295"},
     {"enable", cgs_config_parse_bool, offsetof(cgs_rule_t, enable),
@@ -468,6 +473,7 @@ static const cgs_rule_t cgs_config_built_in = {
     .variants  = 8,
     .chunk     = CGS_CHUNK_AUTO,
     .memory_mb = 256,
+    .verify_mb = 1024,
     .enable    = true,
 };
 

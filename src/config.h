@@ -57,6 +57,10 @@ typedef struct {
     unsigned        chunk;        /**< most ops of a graph */
     unsigned        memory_mb;    /**< of the defaults: for all recordings and
                                        graphs of the process */
+    unsigned        verify;       /**< every so many replayed runs are
+                                       verified; 0: none */
+    unsigned        verify_mb;    /**< of the defaults: host memory that this
+                                       may take */
     cgs_on_change_t on_change;
     cgs_streams_t   streams;
     cgs_gate_mode_t gate;

@@ -466,7 +466,7 @@ static cgs_path_t path_of(const cgs_region_t *region, cgs_run_mode_t mode)
 {
     const cgs_cursor_t *cursor = &region->cursor;
 
-    if (cursor->has_recorded ||
+    if (cursor->has_recorded || cursor->verifies ||
         (region->stats.builds != cursor->builds_before)) {
         return CGS_PATH_NONE;
     }
@@ -585,9 +585,14 @@ void cgs_cursor_start(cgs_region_t *region)
     if (cgs_flow_is_capturing()) {
         ++region->stats.plain_runs;
         cgs_region_fallback(region, "a stream capture of the program's own");
+    } else if (region->stats.mistake.valid) {
+        ++region->stats.plain_runs;
+        cgs_region_fallback(region, "a graph left other bytes than its calls");
     } else if (!cgs_recording_is_empty(&region->recording)) {
         cgs_builder_run(region);
-        cursor->mode = CGS_RUN_REPLAY;
+        cursor->mode     = CGS_RUN_REPLAY;
+        cursor->verifies = (region->rule->verify > 0) &&
+                           (++region->replays % region->rule->verify == 0);
         cgs_branch_enter(region, region->recording.first);
     } else if (cursor->may_record) {
         cgs_region_disown_streams(region);

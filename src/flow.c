@@ -127,6 +127,7 @@ static void flush(cgs_region_t *region, const char *reason)
 static bool interact(const cgs_region_t *region, CUstream stream)
 {
     return (stream == CGS_STREAM_LEGACY) ||
+           atomic_load_explicit(&region->verifying, memory_order_relaxed) ||
            cgs_region_owns_stream(region, stream) ||
            cgs_region_owns_stream(region, CGS_STREAM_LEGACY) ||
            (atomic_load_explicit(&region->num_streams, memory_order_relaxed) ==

@@ -369,7 +369,7 @@ static CUresult join_after(cgs_chunk_t *chunk)
            CGS_REAL(cuStreamSynchronize)(chunk->streams[0]);
 }
 
-static CUresult call_frees(cgs_chunk_t *chunk)
+CUresult cgs_graph_call_frees(cgs_chunk_t *chunk)
 {
     CUresult error = CUDA_SUCCESS;
     CUresult result;
@@ -409,10 +409,6 @@ cgs_graph_status_t cgs_graph_launch(cgs_chunk_t *chunk, uint64_t *patched,
     }
     if (chunk->num_streams > 1) {
         *late = join_after(chunk);
-    }
-    if (chunk->num_frees > 0) {
-        error = call_frees(chunk);
-        *late = *late == CUDA_SUCCESS ? error : *late;
     }
     return status(NULL, CUDA_SUCCESS);
 }

@@ -31,11 +31,14 @@ cgs_graph_status_t cgs_graph_build(cgs_chunk_t *chunk);
  */
 cgs_graph_status_t cgs_graph_upload(cgs_chunk_t *chunk, CUstream stream);
 
+/** Call the stream-ordered frees among the ops. */
+CUresult cgs_graph_call_frees(cgs_chunk_t *chunk);
+
 /**
  * Bring the dirty nodes up to date and launch the graph on the chunk's first
- * stream, the others joined before and after it. After an error nothing was
- * launched, and the graph may no longer agree with the ops: destroy it. The
- * chunk's context must be current.
+ * stream, the others joined before and after it. Frees are not called. After
+ * an error nothing was launched, and the graph may no longer agree with the
+ * ops: destroy it. The chunk's context must be current.
  *
  * @param patched Increased by the number of nodes patched.
  * @param late    Set to an error that came once the graph was launched.

@@ -9,6 +9,7 @@
 #include "reason.h"
 #include "staging.h"
 #include "timer.h"
+#include "verify.h"
 
 static CUresult issue_ops(cgs_chunk_t *chunk, uint32_t num, CUresult *last)
 {
@@ -89,7 +90,13 @@ CUresult cgs_held_launch(cgs_region_t *region)
     CUresult           error, last;
     cgs_graph_status_t status;
 
-    status = cgs_graph_launch(chunk, &region->stats.patched, &late);
+    status = region->cursor.verifies ?
+             cgs_verify_launch(region, chunk, &region->stats.patched, &late) :
+             cgs_graph_launch(chunk, &region->stats.patched, &late);
+    if ((status.result == CUDA_SUCCESS) && (chunk->num_frees > 0)) {
+        error = cgs_graph_call_frees(chunk);
+        late  = late == CUDA_SUCCESS ? error : late;
+    }
     hold_nothing(region);
     if (status.result == CUDA_SUCCESS) {
         region->stats.swallowed += chunk->num_ops;

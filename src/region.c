@@ -489,6 +489,14 @@ void cgs_region_fallback(cgs_region_t *region, const char *reason)
     }
 }
 
+void cgs_region_leave_unverified(cgs_region_t *region, const char *reason)
+{
+    if (count_reason(&region->stats.unverified, reason)) {
+        cgs_log(CGS_LOG_INFO, "region %s: not verified in run %llu: %s",
+                region->name, (unsigned long long)region->stats.runs, reason);
+    }
+}
+
 void cgs_region_cut(cgs_region_t *region, const char *reason)
 {
     if (count_reason(&region->stats.cuts, reason)) {
@@ -589,7 +597,8 @@ static void ask_gate_again(cgs_region_t *region)
 void cgs_region_recapture(cgs_region_t *region)
 {
     cgs_lock(&region->lock);
-    region->recapture = true;
+    region->recapture           = true;
+    region->stats.mistake.valid = false;
     ask_gate_again(region);
     cgs_unlock(&region->lock);
 }

@@ -63,6 +63,7 @@ typedef struct {
     bool           moved;        /**< it went from one variant to another */
     bool           launched;     /**< this run launched a graph */
     bool           timed;        /**< its calls are timed */
+    bool           verifies;     /**< its graphs are verified */
     uint64_t       calls;        /**< ops called so far */
     uint64_t       patched_before, builds_before; /**< the region's counts at
                                                        the start */
@@ -78,6 +79,17 @@ typedef struct {
     const char     *last; /**< the reason that came up last, or NULL */
 } cgs_reasons_t;
 
+/** Most allocations of a region that are known as written. */
+#define CGS_MAX_WRITTEN 256
+
+/** Allocations that verified runs were seen to write, while no memory was
+ *  given back since. */
+typedef struct {
+    uint64_t generation; /**< of memory */
+    uint64_t base[CGS_MAX_WRITTEN];
+    uint32_t num;
+} cgs_written_t;
+
 /** What is learned of the program's pace, for the cutting of chunks. */
 typedef struct {
     unsigned waits;      /**< cgs_flow_waits when the last run began */
@@ -90,6 +102,10 @@ typedef struct {
 
 /** Counters of a region, for the report. */
 typedef struct {
+    uint64_t         verified; /**< launches of graphs that left what their
+                                    calls leave */
+    cgs_mistake_t    mistake;  /**< of one that did not */
+    cgs_reasons_t    unverified; /**< why graphs could not be verified */
     uint64_t         runs, replayed_runs, recordings, plain_runs;
     uint64_t         calls, swallowed, launches, patched, barriers;
     uint64_t         builds, build_ns;
@@ -114,6 +130,8 @@ typedef struct cgs_region {
     atomic_ullong    run_serial; /**< changes when a run begins or ends */
     atomic_uint      held;       /**< ops that were swallowed and not issued */
     atomic_bool      held_events; /**< some of them record an event */
+    atomic_bool      verifying;  /**< calls of other threads are to wait for
+                                      the lock */
     atomic_ullong    hold_serial; /**< counts beginnings to hold back */
 
     /* Streams that ops of this region were recorded on: other threads' calls
@@ -142,6 +160,8 @@ typedef struct cgs_region {
     bool               recapture;  /**< record anew at the next run */
     cgs_pace_t         pace;
     cgs_trace_run_t    trace;
+    uint64_t           replays;    /**< runs that were begun as replays */
+    cgs_written_t      written;    /**< by verified runs */
     bool               wants_memory; /**< the budget has not sufficed */
     uint32_t           wasted;     /**< recordings since the last full replay */
     uint64_t           record_run; /**< no recording before this run */
@@ -188,6 +208,9 @@ void cgs_region_disown_streams(cgs_region_t *region);
 /** Note why calls go out plainly. Under the region's lock.
  *  @param reason A string that lives on. */
 void cgs_region_fallback(cgs_region_t *region, const char *reason);
+
+/** Note why a graph could not be verified. Likewise. */
+void cgs_region_leave_unverified(cgs_region_t *region, const char *reason);
 
 /** Note what cuts a recording in two. Likewise. */
 void cgs_region_cut(cgs_region_t *region, const char *reason);

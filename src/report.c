@@ -298,6 +298,22 @@ static void cgs_report_print_reasons(cgs_text_t *text, const char *what,
     }
 }
 
+static void cgs_report_print_mistake(cgs_text_t *text,
+                                     const cgs_mistake_t *mistake)
+{
+    if (!mistake->valid) {
+        return;
+    }
+    cgs_text_print(text, "    WRONG: run %" PRIu64 ", a graph of %" PRIu64
+                   " calls left other bytes than these calls leave:\n"
+                   "        buffer 0x%" PRIx64 " of %" PRIu64 " bytes, first "
+                   "at byte %" PRIu64 ", last taken by call %" PRIu64 ", ",
+                   mistake->run, mistake->nodes, mistake->base, mistake->bytes,
+                   mistake->offset, mistake->op);
+    cgs_report_print_escaped(text, mistake->kernel);
+    cgs_text_add(text, "\n", 1);
+}
+
 static void cgs_report_print_region(cgs_text_t *text, const size_t *widths,
                                     const cgs_region_report_t *region)
 {
@@ -308,6 +324,15 @@ static void cgs_report_print_region(cgs_text_t *text, const size_t *widths,
     cgs_report_print_reasons(text, "plain", region->fallbacks,
                              region->num_fallbacks);
     cgs_report_print_reasons(text, "cut", region->cuts, region->num_cuts);
+    if (region->verified > 0) {
+        cgs_text_print(text, "    verified: %" PRIu64 " graph%s left what %s "
+                       "calls leave\n", region->verified,
+                       region->verified == 1 ? "" : "s",
+                       region->verified == 1 ? "its" : "their");
+    }
+    cgs_report_print_reasons(text, "not verified", region->unverified,
+                             region->num_unverified);
+    cgs_report_print_mistake(text, &region->mistake);
 }
 
 static void cgs_report_print_head(cgs_text_t *text, const cgs_report_t *report)
@@ -520,6 +545,24 @@ static void cgs_report_json_reasons(cgs_report_json_t *json, const char *name,
     cgs_report_json_close(json, "]");
 }
 
+static void cgs_report_json_mistake(cgs_report_json_t *json,
+                                    const cgs_mistake_t *mistake)
+{
+    if (!mistake->valid) {
+        cgs_report_json_string(json, "mistake", NULL);
+        return;
+    }
+    cgs_report_json_open(json, "mistake", "{");
+    cgs_report_json_unsigned(json, "run", mistake->run);
+    cgs_report_json_unsigned(json, "nodes", mistake->nodes);
+    cgs_report_json_unsigned(json, "base", mistake->base);
+    cgs_report_json_unsigned(json, "bytes", mistake->bytes);
+    cgs_report_json_unsigned(json, "offset", mistake->offset);
+    cgs_report_json_unsigned(json, "op_index", mistake->op);
+    cgs_report_json_string(json, "kernel", mistake->kernel);
+    cgs_report_json_close(json, "}");
+}
+
 static void cgs_report_json_region(cgs_report_json_t *json,
                                    const cgs_region_report_t *region)
 {
@@ -535,6 +578,10 @@ static void cgs_report_json_region(cgs_report_json_t *json,
     cgs_report_json_reasons(json, "fallbacks", region->fallbacks,
                             region->num_fallbacks);
     cgs_report_json_reasons(json, "cuts", region->cuts, region->num_cuts);
+    cgs_report_json_unsigned(json, "verified", region->verified);
+    cgs_report_json_reasons(json, "unverified", region->unverified,
+                            region->num_unverified);
+    cgs_report_json_mistake(json, &region->mistake);
     cgs_report_json_divergence(json, &region->first_divergence);
     cgs_report_json_close(json, "}");
 }

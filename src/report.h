@@ -40,6 +40,19 @@ typedef struct {
     const char *new_text; /**< kernel name, grid, ... or NULL */
 } cgs_divergence_t;
 
+/** A graph that did not leave what its calls leave. */
+typedef struct {
+    bool       valid;  /**< false: there was none */
+    uint64_t   run;    /**< run of the region, from 1 */
+    uint64_t   nodes;  /**< calls of the graph */
+    uint64_t   base;   /**< address of the buffer */
+    uint64_t   bytes;  /**< of the buffer */
+    uint64_t   offset; /**< first byte that is another one */
+    uint64_t   op;     /**< last call of the graph that takes the buffer, from
+                            0 */
+    const char *kernel; /**< its kernel's name, "copy" or "set" */
+} cgs_mistake_t;
+
 /** One region. */
 typedef struct {
     const char           *name;
@@ -65,6 +78,11 @@ typedef struct {
     const cgs_fallback_t *cuts;         /**< what cut the recording */
     size_t               num_cuts;
     cgs_divergence_t     first_divergence;
+    uint64_t             verified;      /**< graphs that left what their calls
+                                             leave */
+    const cgs_fallback_t *unverified;   /**< why graphs were not verified */
+    size_t               num_unverified;
+    cgs_mistake_t        mistake;
 } cgs_region_report_t;
 
 /** The process. */

@@ -103,6 +103,15 @@ static CUresult record_reader(cgs_staging_t *staging, uint32_t reader,
     return CGS_REAL(cuEventRecord)(*event, stream);
 }
 
+void cgs_staging_issue_again(cgs_staging_t *staging)
+{
+    if (staging != NULL) {
+        staging->slot  = (staging->slot + NUM_SLOTS - 1) % NUM_SLOTS;
+        staging->taken = true;
+        staging->readers[staging->slot] = 0;
+    }
+}
+
 void cgs_staging_issued(cgs_staging_t *staging, const CUstream *streams,
                         uint32_t num_streams)
 {

@@ -37,6 +37,10 @@ void cgs_staging_destroy(cgs_staging_t *staging);
  */
 char *cgs_staging_memory(cgs_staging_t *staging);
 
+/** The work that was issued last is issued again from the same memory. Nothing
+ *  reads it any more. NULL is fine. */
+void cgs_staging_issue_again(cgs_staging_t *staging);
+
 /** The work that reads this run's memory was put on these streams; the next
  *  run gets other memory. NULL is fine. */
 void cgs_staging_issued(cgs_staging_t *staging, const CUstream *streams,

@@ -54,6 +54,10 @@ static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out,
         .cuts             = stats->cuts.entry,
         .num_cuts         = stats->cuts.num,
         .first_divergence = stats->first_divergence,
+        .verified         = stats->verified,
+        .unverified       = stats->unverified.entry,
+        .num_unverified   = stats->unverified.num,
+        .mistake          = stats->mistake,
     };
 }
 

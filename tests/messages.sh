@@ -110,8 +110,8 @@ done
 for value in '' 'domain:' ':'; do
     one_line "$rule" nvtx "a glob" "domain" -- "$rule=nvtx=$value"
 done
-keys="warmup, on_change, max_defer_us, streams, variants, chunk, gate"
-one_line CGSHIM_DEFAULTS nvtx "$keys, memory_mb, enable" -- \
+keys="warmup, on_change, max_defer_us, streams, variants, chunk, gate, verify"
+one_line CGSHIM_DEFAULTS nvtx "$keys, memory_mb, verify_mb, enable" -- \
     CGSHIM_DEFAULTS=nvtx=constant
 
 # What is around keys and values.

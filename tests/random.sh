@@ -55,10 +55,12 @@ each gate=off chunk=3 max_defer_us=50
 none gate=random
 all gate=off variants=1
 none gate=off chunk=7
+none gate=off verify=1
 each gate=off memory_mb=1
 none gate=off chunk=all
 each gate=off
 none gate=off variants=2 chunk=3
+each gate=off verify=2 chunk=3 streams=separate
 all gate=off on_change=recapture
 none gate=off streams=separate chunk=2
 each gate=random max_defer_us=50

@@ -103,6 +103,27 @@ static void user_refill(user_state_t *state)
     PRG_CHECK(cuCtxSynchronize()); /* the stream does not wait for the copy */
 }
 
+/* What a verified run was seen to write is known: that is with `verify=1`. */
+static void user_look_at_access(void)
+{
+    unsigned access[2] = { CGSHIM_ACCESS_UNKNOWN, CGSHIM_ACCESS_UNKNOWN };
+    cgshim_buffer_t buffer;
+    int i;
+
+    for (i = 0; i < 2; ++i) {
+        memset(&buffer, 0, sizeof(buffer));
+        buffer.size = sizeof(buffer);
+        USER_CHECK(user_is(cgshim_region_buffer("step", "k_axpy", 0, i,
+                                                &buffer), CGSHIM_SUCCESS));
+        access[i] = user_loaded ? buffer.access : access[i];
+    }
+    USER_CHECK(access[0] == (getenv("USER_VERIFIES") == NULL ?
+                             (unsigned)CGSHIM_ACCESS_UNKNOWN :
+                             (unsigned)CGSHIM_ACCESS_UNKNOWN |
+                             (unsigned)CGSHIM_ACCESS_WRITTEN));
+    USER_CHECK(access[1] == CGSHIM_ACCESS_UNKNOWN);
+}
+
 static void user_look(void)
 {
     cgshim_chunk_t chunk;
@@ -134,6 +155,7 @@ static void user_steer(user_state_t *state)
     info = user_info();
     USER_CHECK(info.runs == (user_loaded ? USER_RUNS : 0));
     user_look();
+    user_look_at_access();
     user_refill(state);
     user_run(state, 5);
     USER_CHECK(user_is(cgshim_region_recapture("step"), CGSHIM_SUCCESS));

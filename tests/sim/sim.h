@@ -36,6 +36,12 @@
  *                         cuGetProcAddress hides what is newer
  *   SIM_DEVICES=n         number of devices, 1 (default) or 2
  *   SIM_MEMORY_MB=n       memory of a device (default 4096)
+ *   SIM_PLANT=patch|drop|swap|noise
+ *                         graphs go wrong: a patched kernel node gets another
+ *                         byte in its last argument; the kernel node in the
+ *                         middle is left out; two kernel nodes, one after the
+ *                         other, change places. noise: each kernel leaves
+ *                         another byte where its first argument points to
  *   SIM_SELF_DLSYM=1      the driver looks up functions of its own by dlsym on
  *                         its own handle and calls what it gets
  *   SIM_EXPORT_TABLE=uuid cuGetExportTable knows this id (32 hex digits)
@@ -147,9 +153,11 @@ typedef struct {
     size_t      memory;
     const char *report;
     const char *export_table;
+    const char *plant;
 } sim_config_t;
 
 const sim_config_t *sim_config(void);
+bool sim_is_planted(const char *what); /* SIM_PLANT says so */
 
 void *sim_alloc(size_t size); /* zeroed; ends the process if none is left */
 void *sim_copy_of(const void *data, size_t size);
@@ -237,6 +245,8 @@ struct sim_task {
 
 sim_task_t *sim_task_new(sim_op_t *op, uint64_t ctx_uid, uint64_t lane);
 void sim_task_after(sim_task_t *task, sim_task_t *earlier);
+/* After all that was submitted to its context. */
+void sim_task_after_all(sim_task_t *task);
 void sim_task_submit(sim_task_t *task);
 sim_task_t *sim_task_ref(sim_task_t *task);
 void sim_task_unref(sim_task_t *task);

@@ -202,6 +202,7 @@ static void sim_config_read(void)
     config->driver_version = (int)sim_env_number("SIM_DRIVER_VERSION", 13000);
     config->memory = (size_t)sim_env_number("SIM_MEMORY_MB", 4096) << 20;
     config->report = getenv("SIM_REPORT");
+    config->plant  = getenv("SIM_PLANT");
     config->export_table = getenv("SIM_EXPORT_TABLE");
 
     devices             = sim_env_number("SIM_DEVICES", 1);
@@ -217,6 +218,11 @@ static void sim_config_read(void)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&sim_cond, &attr);
     pthread_condattr_destroy(&attr);
+}
+
+bool sim_is_planted(const char *what)
+{
+    return (sim_config()->plant != NULL) && !strcmp(sim_config()->plant, what);
 }
 
 const sim_config_t *sim_config(void)

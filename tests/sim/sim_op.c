@@ -5,6 +5,7 @@
  */
 #include "sim.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,12 +159,20 @@ static void sim_op_run_memops(const sim_op_t *op)
 
 static void sim_op_run_kernel(const sim_op_kernel_t *kernel)
 {
-    simk_grid_t grid;
+    static atomic_uint noise;
+    const sim_entry_t *entry = kernel->func->entry;
+    simk_grid_t        grid;
+    uint8_t           *first;
 
     memcpy(grid.grid, kernel->grid, sizeof(grid.grid));
     memcpy(grid.block, kernel->block, sizeof(grid.block));
     grid.shared_bytes = kernel->shared;
-    kernel->func->entry->body(&grid, kernel->params);
+    entry->body(&grid, kernel->params);
+    if (sim_is_planted("noise") && (entry->num_params > 0) &&
+        (entry->sizes[0] == sizeof(first))) {
+        memcpy(&first, kernel->params[0], sizeof(first));
+        *first = (uint8_t)atomic_fetch_add(&noise, 1);
+    }
 }
 
 static void sim_op_run_copy(const sim_op_copy_t *copy)

@@ -131,6 +131,18 @@ void sim_task_after(sim_task_t *task, sim_task_t *earlier)
     ++task->num_waits;
 }
 
+void sim_task_after_all(sim_task_t *task)
+{
+    sim_task_t *earlier;
+
+    for (earlier = sim_sched.oldest; earlier != NULL;
+         earlier = earlier->newer) {
+        if (earlier->ctx_uid == task->ctx_uid) {
+            sim_task_after(task, earlier);
+        }
+    }
+}
+
 void sim_task_submit(sim_task_t *task)
 {
     sim_task_release_one(task);

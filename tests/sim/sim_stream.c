@@ -704,6 +704,32 @@ SIM_ENTRY_PTSZ(cuEventRecordWithFlags,
                (CUevent hEvent, CUstream hStream, unsigned int flags),
                SIM_CTX, sim_event_do_record(hEvent, hStream, twin, flags))
 
+static CUresult sim_event_record_ctx(CUcontext ctx_handle, CUevent handle)
+{
+    sim_event_t *event = sim_event_find(handle);
+    sim_ctx_t   *ctx;
+    sim_task_t  *task;
+    CUresult     status = sim_ctx_get(ctx_handle, &ctx);
+
+    if (status != CUDA_SUCCESS) {
+        return status;
+    } else if ((event == NULL) || (event->ctx_uid != ctx->uid)) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    status = sim_capture_check_ctx(ctx);
+    if (status != CUDA_SUCCESS) {
+        return status;
+    }
+    task = sim_task_new(NULL, ctx->uid, sim_uid());
+    sim_task_after_all(task);
+    sim_event_record(event, task);
+    sim_task_submit(task);
+    sim_task_unref(task);
+    return CUDA_SUCCESS;
+}
+SIM_ENTRY(cuCtxRecordEvent, (CUcontext hCtx, CUevent hEvent), 0,
+          sim_event_record_ctx(hCtx, hEvent))
+
 static CUresult sim_stream_wait_event(CUstream stream_handle, int twin,
                                       CUevent handle, unsigned flags)
 {

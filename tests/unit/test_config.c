@@ -378,7 +378,7 @@ END_TEST
 #define GLOB \
     "takes the text of a range or a glob for it, after domain: for a domain"
 #define KEYS "takes nvtx, warmup, on_change, max_defer_us, streams, variants, " \
-    "chunk, gate, enable"
+    "chunk, gate, verify, enable"
 
 START_TEST(a_wrong_rule_is_one_line_and_ignored)
 {
@@ -463,10 +463,10 @@ START_TEST(wrong_defaults_stay_those_built_in)
         {"CGSHIM_DEFAULTS=warmup=5 on_change=x", "on_change=x: " CHANGE},
         {"CGSHIM_DEFAULTS=warmup=5 nvtx=a", "nvtx=a: not a key here, takes "
          "warmup, on_change, max_defer_us, streams, variants, chunk, gate, "
-         "memory_mb, enable"},
+         "verify, memory_mb, verify_mb, enable"},
         {"CGSHIM_DEFAULTS=warmup=5 'a", "'a: not a key here, takes warmup, "
          "on_change, max_defer_us, streams, variants, chunk, gate, "
-         "memory_mb, enable"},
+         "verify, memory_mb, verify_mb, enable"},
     };
     cgs_config_t config;
     char         line[512];

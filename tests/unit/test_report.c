@@ -24,6 +24,10 @@ static const cgs_fallback_t fallbacks[] = {
     {"a capture of the program was open", 1},
 };
 
+static const cgs_fallback_t unverified[] = {
+    {"a copy to an array", 1},
+};
+
 static const cgs_region_report_t regions[] = {
     {
         .name = "step", .state = "replaying", .runs = 1000,
@@ -32,6 +36,11 @@ static const cgs_region_report_t regions[] = {
         .patched = 7, .barriers = 1000, .variants = 3, .chunks = 2, .nodes = 200,
         .builds = 2, .build_ns = 1249999, .device_bytes = 831489,
         .host_bytes = 65536, .fallbacks = fallbacks, .num_fallbacks = 2,
+        .verified = 12, .unverified = unverified, .num_unverified = 1,
+        .mistake = {
+            .valid = true, .run = 3, .nodes = 40, .base = 0x7f0000001000,
+            .bytes = 4096, .offset = 17, .op = 39, .kernel = "k_hash",
+        },
         .first_divergence = {
             .valid = true, .run = 2, .op_index = 7, .kernel = "k_axpy",
             .what = "argument", .arg = 2, .offset = 0, .size = 8,
@@ -193,6 +202,11 @@ START_TEST(the_table_is_aligned_and_says_all)
 "        -> 0x00007fff00002000\n"
 "    plain: 3 times: cuMemcpyDtoH needs the host to wait\n"
 "    plain: 1 time: a capture of the program was open\n"
+"    verified: 12 graphs left what their calls leave\n"
+"    not verified: 1 time: a copy to an array\n"
+"    WRONG: run 3, a graph of 40 calls left other bytes than these calls leave:\n"
+"        buffer 0x7f0000001000 of 4096 bytes, first at byte 17, last taken by "
+"call 39, k_hash\n"
 "  caf\xc3\xa9 of a name t...     1         0   12.3M       0.0%       0  "
 "      0      0       0.0          0  recording\n");
     free(table);
@@ -396,6 +410,22 @@ START_TEST(json_holds_every_field)
 "        }\n"
 "      ],\n"
 "      \"cuts\": [],\n"
+"      \"verified\": 12,\n"
+"      \"unverified\": [\n"
+"        {\n"
+"          \"reason\": \"a copy to an array\",\n"
+"          \"count\": 1\n"
+"        }\n"
+"      ],\n"
+"      \"mistake\": {\n"
+"        \"run\": 3,\n"
+"        \"nodes\": 40,\n"
+"        \"base\": 139637976731648,\n"
+"        \"bytes\": 4096,\n"
+"        \"offset\": 17,\n"
+"        \"op_index\": 39,\n"
+"        \"kernel\": \"k_hash\"\n"
+"      },\n"
 "      \"first_divergence\": {\n"
 "        \"run\": 2,\n"
 "        \"op_index\": 7,\n"
@@ -431,6 +461,9 @@ START_TEST(json_holds_every_field)
 "      \"host_bytes\": 0,\n"
 "      \"fallbacks\": [],\n"
 "      \"cuts\": [],\n"
+"      \"verified\": 0,\n"
+"      \"unverified\": [],\n"
+"      \"mistake\": null,\n"
 "      \"first_divergence\": null\n"
 "    }\n"
 "  ]\n"
