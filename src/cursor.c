@@ -523,9 +523,9 @@ static void note_recording(cgs_region_t *region)
     back_off(region);
     cgs_trace_mark(CGS_TRACE_RECORDED, region, NULL,
                    region->recording.num_variants);
-    cgs_log(CGS_LOG_INFO, "region %s: run %llu recorded, %u variants in all",
-            region->name, (unsigned long long)region->stats.runs,
-            region->recording.num_variants);
+    cgs_log_often(CGS_LOG_INFO, "region %s: run %llu recorded, %u variants in "
+                  "all", region->name, (unsigned long long)region->stats.runs,
+                  region->recording.num_variants);
 }
 
 void cgs_cursor_finish(cgs_region_t *region)

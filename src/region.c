@@ -91,8 +91,8 @@ static cgs_region_t *add_region(const char *name, const cgs_rule_t *rule)
         return region;
     }
     if (regions.num_regions == MAX_REGIONS) {
-        cgs_log(CGS_LOG_WARN, "more than %d regions: %s is left alone",
-                MAX_REGIONS, name);
+        cgs_log_often(CGS_LOG_WARN, "more than %d regions: %s is left alone",
+                      MAX_REGIONS, name);
         return NULL;
     }
     region = calloc(1, sizeof(*region));
@@ -484,16 +484,18 @@ void cgs_region_fallback(cgs_region_t *region, const char *reason)
 {
     cgs_trace_mark(CGS_TRACE_FALLBACK, region, reason, 0);
     if (count_reason(&region->stats.fallbacks, reason)) {
-        cgs_log(CGS_LOG_INFO, "region %s: plain in run %llu: %s",
-                region->name, (unsigned long long)region->stats.runs, reason);
+        cgs_log_often(CGS_LOG_INFO, "region %s: plain in run %llu: %s",
+                      region->name, (unsigned long long)region->stats.runs,
+                      reason);
     }
 }
 
 void cgs_region_cut(cgs_region_t *region, const char *reason)
 {
     if (count_reason(&region->stats.cuts, reason)) {
-        cgs_log(CGS_LOG_INFO, "region %s: cut in run %llu: %s",
-                region->name, (unsigned long long)region->stats.runs, reason);
+        cgs_log_often(CGS_LOG_INFO, "region %s: cut in run %llu: %s",
+                      region->name, (unsigned long long)region->stats.runs,
+                      reason);
     }
 }
 
@@ -602,8 +604,8 @@ bool cgs_region_destroy(cgs_region_t *region, const char *reason)
     cgs_lock(&region->lock);
     found = !cgs_recording_is_empty(&region->recording);
     if (found) {
-        cgs_log(CGS_LOG_INFO, "region %s: destroyed: %s", region->name,
-                reason);
+        cgs_log_often(CGS_LOG_INFO, "region %s: destroyed: %s", region->name,
+                      reason);
         cgs_trace_mark(CGS_TRACE_DESTROYED, region, reason, 0);
         cgs_region_measure(region);
         region->stats.destroyed = true;
