@@ -18,6 +18,7 @@
 #include "clock.h"
 #include "divergence.h"
 #include "flow.h"
+#include "function.h"
 #include "graph.h"
 #include "held.h"
 #include "log.h"
@@ -129,6 +130,19 @@ static void time_call(cgs_region_t *region, cgs_op_t *op)
         op->gap_ns = (uint32_t)gap_ns;
     }
     region->cursor.left_ns = now_ns;
+}
+
+/* What the driver took for a call that the program made itself. The first
+ * launch of a kernel loads it, and says nothing of the next ones. */
+static void time_plain_call(cgs_region_t *region, const cgs_call_t *call)
+{
+    uint64_t now_ns = cgs_clock_ns();
+
+    if ((call->kind != CGS_OP_KERNEL) ||
+        cgs_function_was_recorded(call->kernel.shape.function)) {
+        cgs_sample_add(&region->stats.times.plain_calls,
+                       now_ns - region->cursor.called_ns);
+    }
 }
 
 /* The call was as recorded, or has been made the recorded one. */
@@ -275,6 +289,12 @@ cgs_verdict_t cgs_cursor_before(cgs_region_t *region, cgs_call_t *call,
 {
     cgs_cursor_t *cursor = &region->cursor;
 
+    if (cursor->watches) {
+        /* Counted as little as those that the gate lets pass unseen. */
+        --region->counts[call->kind];
+        cursor->called_ns = cgs_clock_ns();
+        return CGS_VERDICT_WATCH;
+    }
     ++cursor->calls;
     if (cursor->mode == CGS_RUN_PLAIN) {
         return CGS_VERDICT_PASS;
@@ -324,6 +344,9 @@ void cgs_cursor_after(cgs_region_t *region, cgs_call_t *call, CUcontext ctx,
 {
     cgs_cursor_t *cursor = &region->cursor;
 
+    if ((cursor->called_ns != 0) && (result == CUDA_SUCCESS)) {
+        time_plain_call(region, call);
+    }
     if (result != CUDA_SUCCESS) {
         /* No work was put on the stream. To a recording that is a barrier;
          * a replay goes on as if the call had not been. */
@@ -352,6 +375,7 @@ void cgs_cursor_after(cgs_region_t *region, cgs_call_t *call, CUcontext ctx,
         record(region, call, ctx);
         cursor->left_ns = cgs_clock_ns();
     }
+    cursor->called_ns = 0;
 }
 
 /* The run has come to a point where nothing may be held back. If a variant ends
@@ -577,6 +601,14 @@ void cgs_cursor_start(cgs_region_t *region)
         ++region->stats.plain_runs;
         return;
     }
+    if (region->watch) {
+        region->watch   = false;
+        cursor->watches = true;
+        ++region->stats.plain_runs;
+        cgs_region_fallback(region, cgs_by_gate);
+        cgs_times_watch(&region->stats.times);
+        return;
+    }
     if (region->recapture) {
         region->recapture  = false;
         cursor->may_record = true;
@@ -587,7 +619,8 @@ void cgs_cursor_start(cgs_region_t *region)
         cgs_region_fallback(region, "a stream capture of the program's own");
     } else if (!cgs_recording_is_empty(&region->recording)) {
         cgs_builder_run(region);
-        cursor->mode = CGS_RUN_REPLAY;
+        cursor->mode       = CGS_RUN_REPLAY;
+        cursor->is_watched = cgs_changes_start(&region->stats.changes);
         cgs_branch_enter(region, region->recording.first);
     } else if (cursor->may_record) {
         cgs_region_disown_streams(region);
