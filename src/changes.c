@@ -17,6 +17,8 @@
 #define STALE      32
 /* Values from which a pattern is told. */
 #define MIN_VALUES 4
+/* One value of so many is no part of the pattern. */
+#define SELDOM     50
 
 bool cgs_changes_start(cgs_changes_t *changes)
 {
@@ -155,10 +157,11 @@ cgs_pattern_t cgs_change_pattern(const cgs_change_t *change)
     if ((change->fresh < CGS_MAX_VALUES) && (change->fresh < change->num)) {
         return CGS_PATTERN_ALTERNATES;
     }
-    if ((change->grew >= most) && !change->is_address) {
+    /* What begins anew now and then, as a sequence does, still grows. */
+    if ((SELDOM * change->shrank <= change->num) && !change->is_address) {
         return CGS_PATTERN_GROWS;
     }
-    if ((change->shrank >= most) && !change->is_address) {
+    if ((SELDOM * change->grew <= change->num) && !change->is_address) {
         return CGS_PATTERN_SHRINKS;
     }
     return change->fresh >= most ? CGS_PATTERN_NEW : CGS_PATTERN_MANY;

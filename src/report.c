@@ -183,7 +183,7 @@ static const cgs_report_column_t cgs_report_columns[] = {
     {"graphs", offsetof(cgs_region_report_t, launches), NULL, false},
     {"patched", offsetof(cgs_region_report_t, patched), NULL, false},
     {"build ms", 0, cgs_report_format_build, false},
-    {"device KB", 0, cgs_report_format_device, false},
+    {"GPU KB", 0, cgs_report_format_device, false},
     {"state", 0, cgs_report_format_state, true},
 };
 
@@ -552,7 +552,7 @@ static void cgs_report_print_total(cgs_text_t *text,
                    share % 10, total->graphs, total->graphs == 1 ? "" : "s",
                    saved);
     if (total->host_saved_ns.known && total->num_unknown > 0) {
-        cgs_text_print(text, " (not known of %zu region%s)",
+        cgs_text_print(text, " (%zu region%s not known)",
                        total->num_unknown, total->num_unknown == 1 ? "" : "s");
     }
     cgs_text_print(text, "\n  seen: %" PRIu64 " launches, %" PRIu64
