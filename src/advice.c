@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three tables: what to do about each reason for going out plainly, about each
- * reason for a cut, and rules for what no reason says. The first rules that
+ * Tables: what to do about each reason for going out plainly, about each reason
+ * for a cut, and rules for what no reason says. The first rules that
  * hold speak, the most telling ones first.
  */
 #include "advice.h"
@@ -39,9 +39,6 @@ static const remedy_t plain_remedies[] = {
     {"recordings did not last, so the next one waits",
      "it seldom comes as it was recorded: move what varies out of the range, "
      "make smaller ranges, or leave it alone with enable=0", ""},
-    {"it is no faster replayed than plain, or that is tried",
-     "replaying it gains nothing here (see When it helps): leave it alone with "
-     "enable=0, or see with gate=off what replaying comes to", ""},
     {"memory_mb is used up",
      "give more memory_mb in CGSHIM_DEFAULTS, or leave regions that matter "
      "little alone with enable=0", ""},
@@ -69,6 +66,12 @@ static const remedy_t plain_remedies[] = {
      "regions", ""},
     {"cu*: *", "the driver refused a graph: please report it as an issue", ""},
     {"cu*", "take cu", " out of the range: it ends all graphs"},
+};
+
+static const remedy_t gate_remedies[] = {
+    {"it is no faster replayed than plain, or that is tried",
+     "replaying it gains nothing here (see When it helps): leave it alone with "
+     "enable=0, or see with gate=off what replaying comes to", ""},
 };
 
 static const remedy_t cut_remedies[] = {
@@ -230,14 +233,27 @@ static bool say_plain(const cgs_region_report_t *region, cgs_advice_t *advice)
                       region->num_fallbacks, least);
 }
 
+/* All runs for which the gate stays shut are one fallback, so it is the runs
+ * that say whether it matters; elsewhere the gate is no trouble. */
 static bool say_shut(const cgs_region_report_t *region, cgs_advice_t *advice)
 {
+    return is_shut(region) &&
+           say_remedy(advice, TABLE(gate_remedies), region->fallbacks,
+                      region->num_fallbacks, 1);
+}
+
+/* What is no value that could be patched. */
+static bool is_structure(const char *what)
+{
+    static const char *const structures[] = {
+        "missing call", "extra call", "call", "kernel", "stream or context",
+        "attribute", "number of attributes", "way of launching",
+    };
     size_t i;
 
-    for (i = 0; is_shut(region) && (i < region->num_fallbacks); ++i) {
-        if (strncmp(region->fallbacks[i].reason, "it is no faster", 15) == 0) {
-            return say_remedy(advice, TABLE(plain_remedies),
-                              &region->fallbacks[i], 1, 1);
+    for (i = 0; i < sizeof(structures) / sizeof(structures[0]); ++i) {
+        if ((what != NULL) && (strcmp(structures[i], what) == 0)) {
+            return true;
         }
     }
     return false;
@@ -267,8 +283,8 @@ static bool say_differing(const cgs_region_report_t *region,
             name, change->op_index);
         return true;
     }
-    if ((change->num > 0) || (change->arg >= 0)) {
-        return false; /* that is patched */
+    if (!is_structure(change->what)) {
+        return false;
     }
     say(advice, "leave call %" PRIu64 " (%s) out of the range, or let one "
         "range end before it and another begin after it", change->op_index,

@@ -284,20 +284,24 @@ bool cgs_cursor_swallow_launch(cgs_region_t *region,
     return true;
 }
 
+/* A call of a plain run that is timed: counted as little as those of runs that
+ * the gate lets pass unseen. */
+static cgs_verdict_t watch(cgs_region_t *region, const cgs_call_t *call)
+{
+    --region->cursor.calls;
+    --region->counts[call->kind];
+    region->cursor.called_ns = cgs_clock_ns();
+    return CGS_VERDICT_WATCH;
+}
+
 cgs_verdict_t cgs_cursor_before(cgs_region_t *region, cgs_call_t *call,
                                 CUcontext ctx)
 {
     cgs_cursor_t *cursor = &region->cursor;
 
-    if (cursor->watches) {
-        /* Counted as little as those that the gate lets pass unseen. */
-        --region->counts[call->kind];
-        cursor->called_ns = cgs_clock_ns();
-        return CGS_VERDICT_WATCH;
-    }
     ++cursor->calls;
     if (cursor->mode == CGS_RUN_PLAIN) {
-        return CGS_VERDICT_PASS;
+        return cursor->watches ? watch(region, call) : CGS_VERDICT_PASS;
     }
     if (call->refused) {
         cgs_cursor_barrier(region, call->reason);

@@ -465,7 +465,8 @@ static void cgs_report_print_region(cgs_text_t *text, const size_t *widths,
 
 /* All regions together */
 typedef struct {
-    uint64_t     runs, swallowed_launches, graphs;
+    uint64_t     runs, replayed_runs, plain_runs;
+    uint64_t     swallowed_launches, graphs;
     cgs_figure_t host_saved_ns; /* of those of which it is known */
     size_t       num_unknown;   /* regions of which it is not */
 } cgs_report_total_t;
@@ -478,6 +479,8 @@ static cgs_report_total_t cgs_report_sum(const cgs_report_t *report)
 
     for (i = 0; i < report->num_regions; ++i, ++region) {
         total.runs               += region->runs;
+        total.replayed_runs      += region->replayed_runs;
+        total.plain_runs         += region->plain_runs;
         total.swallowed_launches += region->swallowed_launches;
         total.graphs             += region->launches;
         if (!region->host_saved_ns.known) {
@@ -556,8 +559,10 @@ static void cgs_report_print_total(cgs_text_t *text,
                        total->num_unknown, total->num_unknown == 1 ? "" : "s");
     }
     cgs_text_print(text, "\n  seen: %" PRIu64 " launches, %" PRIu64
-                   " copies, %" PRIu64 " sets\n", report->launches,
-                   report->copies, report->sets);
+                   " copies, %" PRIu64 " sets in %" PRIu64 " runs, %" PRIu64
+                   " of them replayed, %" PRIu64 " plain\n", report->launches,
+                   report->copies, report->sets, total->runs,
+                   total->replayed_runs, total->plain_runs);
 }
 
 /* Whether a region has a row: many that ran once hide the others */

@@ -224,7 +224,8 @@ START_TEST(the_table_is_aligned_and_says_all)
 "cgshim 0.1.0: active in ./heat (pid 4242), driver 13.1\n"
 "  total: 99.9% of launches swallowed, 1998 graphs launched, host time saved: "
 "478.2 ms (1 region not known)\n"
-"  seen: 199000 launches, 1000 copies, 20 sets\n"
+"  seen: 199000 launches, 1000 copies, 20 sets in 1001 runs, 996 of them "
+"replayed, 3 plain\n"
 "  region               runs  replayed   calls  swallowed  saved ms  graphs  "
 "patched  build ms  GPU KB  state\n"
 "  step                 1000       996  200000      99.9%     478.2    1998  "
@@ -261,7 +262,8 @@ START_TEST(the_first_line_says_whether_it_is_active_or_why_not)
 "driver older\\nthan 12.4\n"
 "  total: 0.0% of launches swallowed, 0 graphs launched, host time saved: 0.0 "
 "us\n"
-"  seen: 199000 launches, 1000 copies, 20 sets\n");
+"  seen: 199000 launches, 1000 copies, 20 sets in 0 runs, 0 of them "
+"replayed, 0 plain\n");
     free(table);
     whole.note = NULL;
     expect_in_table(&whole, "driver not known: CGSHIM=observe only compares\n");
