@@ -80,8 +80,8 @@ static void build_chunk(cgs_region_t *region, cgs_chunk_t *chunk)
         ++chunk->failures;
         cgs_region_fallback(region, cgs_reason_driver(status.function,
                                                       status.result));
-        cgs_log(CGS_LOG_WARN, "region %s: no graph: %s", region->name,
-                cgs_reason_driver(status.function, status.result));
+        cgs_log_often(CGS_LOG_WARN, "region %s: no graph: %s", region->name,
+                      cgs_reason_driver(status.function, status.result));
         return;
     }
     after = free_device_memory();
@@ -92,9 +92,10 @@ static void build_chunk(cgs_region_t *region, cgs_chunk_t *chunk)
     settle_budget(chunk);
     cgs_trace_slice(CGS_TRACE_BUILD, region, begin, chunk->num_ops,
                     chunk->device_bytes);
-    cgs_log(CGS_LOG_INFO, "region %s: graph of %u nodes built in %.3f ms, "
-            "%zu bytes of device memory", region->name, chunk->num_ops,
-            (double)(cgs_clock_ns() - begin) * 1e-6, chunk->device_bytes);
+    cgs_log_often(CGS_LOG_INFO, "region %s: graph of %u nodes built in %.3f "
+                  "ms, %zu bytes of device memory", region->name,
+                  chunk->num_ops, (double)(cgs_clock_ns() - begin) * 1e-6,
+                  chunk->device_bytes);
     cgs_dump_graph(region->name, chunk);
 }
 

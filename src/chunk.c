@@ -114,8 +114,9 @@ int cgs_chunk_append(cgs_chunk_t *chunk, const cgs_call_t *call)
     if (pay(chunk) != 0) {
         return -EDQUOT;
     }
-    chunk->has_events |= op->kind == CGS_OP_RECORD;
-    chunk->num_frees  += op->kind == CGS_OP_FREE;
+    chunk->has_events   |= op->kind == CGS_OP_RECORD;
+    chunk->num_frees    += op->kind == CGS_OP_FREE;
+    chunk->num_launches += op->kind == CGS_OP_KERNEL;
     ++chunk->num_ops;
     return 0;
 }
@@ -140,9 +141,11 @@ static void drop_lanes(cgs_chunk_t *chunk)
 {
     uint32_t i, num = 0;
 
-    chunk->num_frees = 0;
+    chunk->num_frees    = 0;
+    chunk->num_launches = 0;
     for (i = 0; i < chunk->num_ops; ++i) {
-        chunk->num_frees += chunk->ops[i].kind == CGS_OP_FREE;
+        chunk->num_frees    += chunk->ops[i].kind == CGS_OP_FREE;
+        chunk->num_launches += chunk->ops[i].kind == CGS_OP_KERNEL;
         num = chunk->ops[i].lane >= num ? chunk->ops[i].lane + 1u : num;
     }
     chunk->num_streams = num;

@@ -47,6 +47,7 @@ typedef struct {
     bool        has_events; /**< some op records one */
     bool        all_records; /**< each record of an event has a node */
     uint32_t    num_frees;  /**< ops that are called after the graph */
+    uint32_t    num_launches; /**< ops that are kernels */
     uint32_t    failures;  /**< builds and launches that failed */
 } cgs_chunk_t;
 

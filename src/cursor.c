@@ -18,6 +18,7 @@
 #include "clock.h"
 #include "divergence.h"
 #include "flow.h"
+#include "function.h"
 #include "graph.h"
 #include "held.h"
 #include "log.h"
@@ -129,6 +130,19 @@ static void time_call(cgs_region_t *region, cgs_op_t *op)
         op->gap_ns = (uint32_t)gap_ns;
     }
     region->cursor.left_ns = now_ns;
+}
+
+/* What the driver took for a call that the program made itself. The first
+ * launch of a kernel loads it, and says nothing of the next ones. */
+static void time_plain_call(cgs_region_t *region, const cgs_call_t *call)
+{
+    uint64_t now_ns = cgs_clock_ns();
+
+    if ((call->kind != CGS_OP_KERNEL) ||
+        cgs_function_was_recorded(call->kernel.shape.function)) {
+        cgs_sample_add(&region->stats.times.plain_calls,
+                       now_ns - region->cursor.called_ns);
+    }
 }
 
 /* The call was as recorded, or has been made the recorded one. */
@@ -270,6 +284,16 @@ bool cgs_cursor_swallow_launch(cgs_region_t *region,
     return true;
 }
 
+/* A call of a plain run that is timed: counted as little as those of runs that
+ * the gate lets pass unseen. */
+static cgs_verdict_t watch(cgs_region_t *region, const cgs_call_t *call)
+{
+    --region->cursor.calls;
+    --region->counts[call->kind];
+    region->cursor.called_ns = cgs_clock_ns();
+    return CGS_VERDICT_WATCH;
+}
+
 cgs_verdict_t cgs_cursor_before(cgs_region_t *region, cgs_call_t *call,
                                 CUcontext ctx)
 {
@@ -277,7 +301,7 @@ cgs_verdict_t cgs_cursor_before(cgs_region_t *region, cgs_call_t *call,
 
     ++cursor->calls;
     if (cursor->mode == CGS_RUN_PLAIN) {
-        return CGS_VERDICT_PASS;
+        return cursor->watches ? watch(region, call) : CGS_VERDICT_PASS;
     }
     if (call->refused) {
         cgs_cursor_barrier(region, call->reason);
@@ -324,6 +348,9 @@ void cgs_cursor_after(cgs_region_t *region, cgs_call_t *call, CUcontext ctx,
 {
     cgs_cursor_t *cursor = &region->cursor;
 
+    if ((cursor->called_ns != 0) && (result == CUDA_SUCCESS)) {
+        time_plain_call(region, call);
+    }
     if (result != CUDA_SUCCESS) {
         /* No work was put on the stream. To a recording that is a barrier;
          * a replay goes on as if the call had not been. */
@@ -352,6 +379,7 @@ void cgs_cursor_after(cgs_region_t *region, cgs_call_t *call, CUcontext ctx,
         record(region, call, ctx);
         cursor->left_ns = cgs_clock_ns();
     }
+    cursor->called_ns = 0;
 }
 
 /* The run has come to a point where nothing may be held back. If a variant ends
@@ -523,9 +551,9 @@ static void note_recording(cgs_region_t *region)
     back_off(region);
     cgs_trace_mark(CGS_TRACE_RECORDED, region, NULL,
                    region->recording.num_variants);
-    cgs_log(CGS_LOG_INFO, "region %s: run %llu recorded, %u variants in all",
-            region->name, (unsigned long long)region->stats.runs,
-            region->recording.num_variants);
+    cgs_log_often(CGS_LOG_INFO, "region %s: run %llu recorded, %u variants in "
+                  "all", region->name, (unsigned long long)region->stats.runs,
+                  region->recording.num_variants);
 }
 
 void cgs_cursor_finish(cgs_region_t *region)
@@ -577,6 +605,14 @@ void cgs_cursor_start(cgs_region_t *region)
         ++region->stats.plain_runs;
         return;
     }
+    if (region->watch) {
+        region->watch   = false;
+        cursor->watches = true;
+        ++region->stats.plain_runs;
+        cgs_region_fallback(region, cgs_by_gate);
+        cgs_times_watch(&region->stats.times);
+        return;
+    }
     if (region->recapture) {
         region->recapture  = false;
         cursor->may_record = true;
@@ -590,9 +626,10 @@ void cgs_cursor_start(cgs_region_t *region)
         cgs_region_fallback(region, "a graph left other bytes than its calls");
     } else if (!cgs_recording_is_empty(&region->recording)) {
         cgs_builder_run(region);
-        cursor->mode     = CGS_RUN_REPLAY;
-        cursor->verifies = (region->rule->verify > 0) &&
-                           (++region->replays % region->rule->verify == 0);
+        cursor->mode       = CGS_RUN_REPLAY;
+        cursor->verifies   = (region->rule->verify > 0) &&
+                             (++region->replays % region->rule->verify == 0);
+        cursor->is_watched = cgs_changes_start(&region->stats.changes);
         cgs_branch_enter(region, region->recording.first);
     } else if (cursor->may_record) {
         cgs_region_disown_streams(region);

@@ -7,7 +7,8 @@
 
 #include "region.h"
 
-/** For the report, the first time; `call` is NULL where the run ended. */
+/** For the report, the first time, and in some runs for its statistics; `call`
+ *  is NULL where the run ended. */
 void cgs_divergence_note(cgs_region_t *region, const cgs_call_t *call);
 
 /** For the log, each time. */

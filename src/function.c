@@ -365,6 +365,16 @@ static bool is_recorded(CUfunction handle)
     return (function != NULL) && function->recorded;
 }
 
+bool cgs_function_was_recorded(CUfunction handle)
+{
+    bool recorded;
+
+    cgs_lock(&functions.lock);
+    recorded = is_recorded(handle);
+    cgs_unlock(&functions.lock);
+    return recorded;
+}
+
 cgs_attribute_change_t cgs_function_attribute(CUfunction handle,
                                               CUfunction alias,
                                               CUfunction_attribute attribute,

@@ -33,6 +33,10 @@ cgs_function_limits_t cgs_function_limits(const cgs_layout_t *layout,
 /** Note that a recording holds the kernel. Any thread. */
 void cgs_function_recorded(CUfunction function);
 
+/** Whether it was: then it is loaded, and its launches are as any. Any
+ *  thread. */
+bool cgs_function_was_recorded(CUfunction function);
+
 /** Name of a kernel. Calls the driver. Any thread.
  *  @return A string that lives on, the same one for the same name. */
 const char *cgs_function_name(CUfunction function);

@@ -70,6 +70,13 @@ void cgs_gate_leave(cgs_gate_t *gate, cgs_path_t path);
  *  and asks again after them. */
 uint32_t cgs_gate_take_closed(cgs_gate_t *gate);
 
+/** Whether the run that was entered is a plain one that the trial does not
+ *  time: who looks at its calls spoils nothing. */
+static inline bool cgs_gate_is_untimed(const cgs_gate_t *gate)
+{
+    return (gate->state == CGS_GATE_PLAINS) && !gate->was_plain;
+}
+
 /** Whether runs go plain, for the report. */
 static inline bool cgs_gate_is_closed(const cgs_gate_t *gate)
 {

@@ -5,6 +5,7 @@
  */
 #include "held.h"
 
+#include "clock.h"
 #include "graph.h"
 #include "reason.h"
 #include "staging.h"
@@ -85,7 +86,7 @@ CUresult cgs_held_launch(cgs_region_t *region)
 {
     cgs_chunk_t        *chunk   = cgs_cursor_chunk(region);
     uint64_t           before   = region->stats.patched;
-    uint64_t           began_ns = cgs_trace_begin();
+    uint64_t           began_ns = cgs_clock_ns();
     CUresult           late     = CUDA_SUCCESS;
     CUresult           error, last;
     cgs_graph_status_t status;
@@ -98,8 +99,10 @@ CUresult cgs_held_launch(cgs_region_t *region)
         late  = late == CUDA_SUCCESS ? error : late;
     }
     hold_nothing(region);
+    region->stats.times.graph_ns += cgs_clock_ns() - began_ns;
     if (status.result == CUDA_SUCCESS) {
-        region->stats.swallowed += chunk->num_ops;
+        region->stats.swallowed          += chunk->num_ops;
+        region->stats.swallowed_launches += chunk->num_launches;
         ++region->stats.launches;
         region->cursor.launched              = true;
         region->cursor.variant->launched_run = region->stats.runs;

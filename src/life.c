@@ -78,7 +78,7 @@ void cgs_life_refuse(const char *reason)
 
     atomic_compare_exchange_strong(&life.note, &none, reason);
     atomic_store(&life.off, true);
-    cgs_log(CGS_LOG_WARN, "standing down: %s", reason);
+    cgs_log_often(CGS_LOG_WARN, "standing down: %s", reason);
 }
 
 void cgs_life_stand_down(const char *reason)
@@ -116,6 +116,7 @@ static void at_exit(void)
     }
     cgs_trace_finish();
     cgs_summary_write();
+    cgs_log_settle();
     atomic_store(&life.ended, true);
 }
 

@@ -210,6 +210,73 @@ void cgs_log_line(cgs_log_level_t level, const char *fmt, ...)
     errno = saved_errno;
 }
 
+/* Places with lines that were left out; only ever added to. */
+static _Atomic(cgs_log_place_t *) cgs_log_places;
+
+static void cgs_log_leave_out(cgs_log_place_t *place, cgs_log_level_t level,
+                              const char *fmt)
+{
+    cgs_log_place_t *first;
+
+    atomic_fetch_add(&place->left_out, 1);
+    if (atomic_exchange(&place->listed, true)) {
+        return;
+    }
+    place->level = level;
+    place->fmt   = fmt;
+    first        = atomic_load(&cgs_log_places);
+    do {
+        place->next = first;
+    } while (!atomic_compare_exchange_weak(&cgs_log_places, &first, place));
+}
+
+static void cgs_log_tell_left_out(cgs_log_place_t *place,
+                                  cgs_log_level_t level, const char *fmt)
+{
+    unsigned long long count = atomic_exchange(&place->left_out, 0);
+
+    if (count > 0) {
+        cgs_log_line(level, "%llu more lines \"%.40s...\" are left out, no more "
+                     "than %d a second are written", count, fmt,
+                     CGS_LOG_MAX_OFTEN);
+    }
+}
+
+bool cgs_log_admits(cgs_log_place_t *place, cgs_log_level_t level,
+                    const char *fmt)
+{
+    struct timespec    now;
+    unsigned long long second, before;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    second = (unsigned long long)getpid() << 40 | (unsigned long)now.tv_sec;
+    before = atomic_exchange(&place->second, second);
+    if (before != second) {
+        /* A thread that counts meanwhile may be counted in either. */
+        atomic_store(&place->num, 0);
+    }
+    if (before >> 40 != second >> 40) {
+        /* The child of a fork tells of its own lines alone. */
+        atomic_store(&place->left_out, 0);
+    }
+    if (atomic_fetch_add(&place->num, 1) >= CGS_LOG_MAX_OFTEN) {
+        cgs_log_leave_out(place, level, fmt);
+        return false;
+    }
+    cgs_log_tell_left_out(place, level, fmt);
+    return true;
+}
+
+void cgs_log_settle(void)
+{
+    cgs_log_place_t *place;
+
+    for (place = atomic_load(&cgs_log_places); place != NULL;
+         place = place->next) {
+        cgs_log_tell_left_out(place, place->level, place->fmt);
+    }
+}
+
 void cgs_log_complain(const char *fmt, ...)
 {
     int     saved_errno = errno;

@@ -5,6 +5,8 @@
 #ifndef CGS_LOG_H
 #define CGS_LOG_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /** How much is logged; each level holds all before it. */
@@ -44,6 +46,45 @@ extern cgs_log_level_t cgs_log_threshold;
             cgs_log_line(_level, _fmt, ##__VA_ARGS__); \
         } \
     } while (0)
+
+/** Lines of one place in the code that are written within a second. */
+#define CGS_LOG_MAX_OFTEN 32
+
+/** A place in the code whose lines may come without end; all zero at first,
+ *  there for good. */
+typedef struct cgs_log_place {
+    atomic_ullong        second;   /**< that is counted in, of the monotonic
+                                        clock and the process id */
+    atomic_uint          num;      /**< lines of it, left out ones too */
+    atomic_ullong        left_out; /**< and not told of yet */
+    atomic_bool          listed;   /**< is one of those with such lines */
+    cgs_log_level_t      level;    /**< of its lines, and what they begin with,
+                                        once it is listed */
+    const char           *fmt;
+    struct cgs_log_place *next;
+} cgs_log_place_t;
+
+/**
+ * The same for a line that may come in each run or call of a program: of each
+ * place no more than CGS_LOG_MAX_OFTEN are written in a second. A line before
+ * the next one that is, or at the end, says how many were left out.
+ */
+#define cgs_log_often(_level, _fmt, ...) \
+    do { \
+        static cgs_log_place_t cgs_log_place_; \
+        if (cgs_log_enabled(_level) && \
+            cgs_log_admits(&cgs_log_place_, _level, _fmt)) { \
+            cgs_log_line(_level, _fmt, ##__VA_ARGS__); \
+        } \
+    } while (0)
+
+/** What cgs_log_often() asks: whether the line is to be written. */
+bool cgs_log_admits(cgs_log_place_t *place, cgs_log_level_t level,
+                    const char *fmt);
+
+/** Say how many lines were left out and not told of; before the process ends.
+ *  Any thread. */
+void cgs_log_settle(void);
 
 /** What cgs_log() calls once the level is tested. */
 void cgs_log_line(cgs_log_level_t level, const char *fmt, ...)

@@ -266,7 +266,8 @@ typedef struct {
     void (*uses)(const cgs_op_t *op, cgs_op_use_fn_t tell, void *arg);
 
     /** Say what differs, for the report. Strings are literals or allocated
-     *  and live on. Calls the driver for names. */
+     *  and live on. Calls the driver for names; where the divergence is to be
+     *  brief it does neither. */
     void (*explain)(const cgs_op_t *op, const cgs_call_t *call,
                     cgs_divergence_t *divergence);
 } cgs_op_kind_t;

@@ -548,30 +548,51 @@ static const char *format_number(unsigned long number)
     return asprintf(&text, "%lu", number) < 0 ? "?" : text;
 }
 
+/* `num` numbers, up to three. */
+static void explain_numbers(const char *what, const unsigned *old,
+                            const unsigned *now, unsigned num,
+                            cgs_divergence_t *divergence)
+{
+    divergence->what = what;
+    if (divergence->is_brief) {
+        /* In so many bits that grids that grow are numbers that do. */
+        uint64_t from = num == 1 ? old[0] : old[0] + ((uint64_t)old[1] << 32) +
+                                            ((uint64_t)old[2] << 48);
+        uint64_t to   = num == 1 ? now[0] : now[0] + ((uint64_t)now[1] << 32) +
+                                            ((uint64_t)now[2] << 48);
+
+        divergence->num_bytes = sizeof(to);
+        memcpy(divergence->old_bytes, &from, sizeof(from));
+        memcpy(divergence->new_bytes, &to, sizeof(to));
+    } else if (num == 1) {
+        divergence->old_text = format_number(old[0]);
+        divergence->new_text = format_number(now[0]);
+    } else {
+        divergence->old_text = format_dims(old);
+        divergence->new_text = format_dims(now);
+    }
+}
+
 static void explain_shape(const cgs_launch_shape_t *old,
                           const cgs_launch_shape_t *now,
                           cgs_divergence_t *divergence)
 {
     if (old->function != now->function) {
-        divergence->what     = "kernel";
-        divergence->old_text = cgs_function_name(old->function);
-        divergence->new_text = cgs_function_name(now->function);
+        divergence->what = "kernel";
+        if (!divergence->is_brief) {
+            divergence->old_text = cgs_function_name(old->function);
+            divergence->new_text = cgs_function_name(now->function);
+        }
     } else if (memcmp(old->grid, now->grid, sizeof(old->grid))) {
-        divergence->what     = "grid";
-        divergence->old_text = format_dims(old->grid);
-        divergence->new_text = format_dims(now->grid);
+        explain_numbers("grid", old->grid, now->grid, 3, divergence);
     } else if (memcmp(old->block, now->block, sizeof(old->block))) {
-        divergence->what     = "block";
-        divergence->old_text = format_dims(old->block);
-        divergence->new_text = format_dims(now->block);
+        explain_numbers("block", old->block, now->block, 3, divergence);
     } else if (old->shared_bytes != now->shared_bytes) {
-        divergence->what     = "shared memory";
-        divergence->old_text = format_number(old->shared_bytes);
-        divergence->new_text = format_number(now->shared_bytes);
+        explain_numbers("shared memory", &old->shared_bytes,
+                        &now->shared_bytes, 1, divergence);
     } else if (old->num_attrs != now->num_attrs) {
-        divergence->what     = "number of attributes";
-        divergence->old_text = format_number(old->num_attrs);
-        divergence->new_text = format_number(now->num_attrs);
+        explain_numbers("number of attributes", &old->num_attrs,
+                        &now->num_attrs, 1, divergence);
     } else {
         divergence->what = "way of launching";
     }
@@ -614,9 +635,11 @@ static void kernel_explain(const cgs_op_t *op, const cgs_call_t *call,
     }
     which = different_attr(op, call);
     if (which >= 0) {
-        divergence->what     = "attribute";
-        divergence->old_text = format_number(op->kernel.attrs[which].id);
-        divergence->new_text = format_number(call->kernel.attrs[which].id);
+        divergence->what = "attribute";
+        if (!divergence->is_brief) {
+            divergence->old_text = format_number(op->kernel.attrs[which].id);
+            divergence->new_text = format_number(call->kernel.attrs[which].id);
+        }
         return;
     }
     which = different_argument(op, call);

@@ -34,6 +34,8 @@
 #define RUNS_WITHOUT_MEMORY 100
 
 const char *const cgs_no_budget = "memory_mb is used up";
+const char *const cgs_by_gate   = "it is no faster replayed than plain, or "
+                                  "that is tried";
 
 /* What a range turned out to be. */
 typedef struct {
@@ -91,8 +93,8 @@ static cgs_region_t *add_region(const char *name, const cgs_rule_t *rule)
         return region;
     }
     if (regions.num_regions == MAX_REGIONS) {
-        cgs_log(CGS_LOG_WARN, "more than %d regions: %s is left alone",
-                MAX_REGIONS, name);
+        cgs_log_often(CGS_LOG_WARN, "more than %d regions: %s is left alone",
+                      MAX_REGIONS, name);
         return NULL;
     }
     region = calloc(1, sizeof(*region));
@@ -263,20 +265,31 @@ void cgs_region_disown_streams(cgs_region_t *region)
 /* Whether the next run is replayed or recorded at all; else it is over. */
 static bool pass_gate(cgs_region_t *region)
 {
-    uint32_t shut;
+    cgs_times_t *times = &region->stats.times;
+    uint64_t    now_ns;
+    uint32_t    shut;
 
     if ((cgs_config_get()->mode != CGS_MODE_ON) || region->recapture ||
         (region->stats.runs < region->rule->warmup) ||
-        cgs_recording_is_empty(&region->recording) ||
-        cgs_gate_enter(&region->gate, region->rule->gate, cgs_clock_ns())) {
+        cgs_recording_is_empty(&region->recording)) {
+        cgs_times_break(times);
+        return true;
+    }
+    now_ns = cgs_clock_ns();
+    cgs_times_start(times, &region->gate, now_ns);
+    if (cgs_gate_enter(&region->gate, region->rule->gate, now_ns)) {
+        return true;
+    }
+    if (cgs_gate_is_untimed(&region->gate)) {
+        region->watch = true;
         return true;
     }
     shut = cgs_gate_take_closed(&region->gate);
+    cgs_times_skip(times, shut);
     atomic_store_explicit(&region->shut, shut, memory_order_relaxed);
     region->stats.runs       += 1 + shut;
     region->stats.plain_runs += 1 + shut;
-    cgs_region_fallback(region, "it is no faster replayed than plain, or that "
-                        "is tried");
+    cgs_region_fallback(region, cgs_by_gate);
     cgs_gate_leave(&region->gate, CGS_PATH_PLAIN);
     return false;
 }
@@ -484,8 +497,9 @@ void cgs_region_fallback(cgs_region_t *region, const char *reason)
 {
     cgs_trace_mark(CGS_TRACE_FALLBACK, region, reason, 0);
     if (count_reason(&region->stats.fallbacks, reason)) {
-        cgs_log(CGS_LOG_INFO, "region %s: plain in run %llu: %s",
-                region->name, (unsigned long long)region->stats.runs, reason);
+        cgs_log_often(CGS_LOG_INFO, "region %s: plain in run %llu: %s",
+                      region->name, (unsigned long long)region->stats.runs,
+                      reason);
     }
 }
 
@@ -500,8 +514,9 @@ void cgs_region_leave_unverified(cgs_region_t *region, const char *reason)
 void cgs_region_cut(cgs_region_t *region, const char *reason)
 {
     if (count_reason(&region->stats.cuts, reason)) {
-        cgs_log(CGS_LOG_INFO, "region %s: cut in run %llu: %s",
-                region->name, (unsigned long long)region->stats.runs, reason);
+        cgs_log_often(CGS_LOG_INFO, "region %s: cut in run %llu: %s",
+                      region->name, (unsigned long long)region->stats.runs,
+                      reason);
     }
 }
 
@@ -590,6 +605,7 @@ static void ask_gate_again(cgs_region_t *region)
 {
     unsigned shut = atomic_exchange(&region->shut, 0);
 
+    cgs_times_break(&region->stats.times);
     region->stats.runs       -= shut;
     region->stats.plain_runs -= shut;
 }
@@ -611,8 +627,8 @@ bool cgs_region_destroy(cgs_region_t *region, const char *reason)
     cgs_lock(&region->lock);
     found = !cgs_recording_is_empty(&region->recording);
     if (found) {
-        cgs_log(CGS_LOG_INFO, "region %s: destroyed: %s", region->name,
-                reason);
+        cgs_log_often(CGS_LOG_INFO, "region %s: destroyed: %s", region->name,
+                      reason);
         cgs_trace_mark(CGS_TRACE_DESTROYED, region, reason, 0);
         cgs_region_measure(region);
         region->stats.destroyed = true;

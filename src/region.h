@@ -14,15 +14,20 @@
 #include <uthash.h>
 
 #include "cgshim.h"
+#include "changes.h"
 #include "config.h"
 #include "gate.h"
 #include "recording.h"
 #include "report.h"
 #include "thread.h"
+#include "times.h"
 #include "trace.h"
 
 /** The reason that `memory_mb` is used up. */
 extern const char *const cgs_no_budget;
+
+/** The reason that the gate sends runs plain. */
+extern const char *const cgs_by_gate;
 
 /** Streams of one region that other threads may join it on. */
 #define CGS_MAX_STREAMS 16
@@ -64,11 +69,15 @@ typedef struct {
     bool           launched;     /**< this run launched a graph */
     bool           timed;        /**< its calls are timed */
     bool           verifies;     /**< its graphs are verified */
+    bool           watches;      /**< it is plain, and the driver's calls are
+                                      timed */
+    bool           is_watched;   /**< what differs in it is counted */
     uint64_t       calls;        /**< ops called so far */
     uint64_t       patched_before, builds_before; /**< the region's counts at
                                                        the start */
-    uint64_t       called_ns, left_ns; /**< while recording: when the last
-                                            call came in and went out */
+    uint64_t       called_ns, left_ns; /**< while recording or watching: when
+                                            the last call came in (0: that is
+                                            not known) and went out */
     cgs_rejoin_t   rejoin;
 } cgs_cursor_t;
 
@@ -108,6 +117,7 @@ typedef struct {
     cgs_reasons_t    unverified; /**< why graphs could not be verified */
     uint64_t         runs, replayed_runs, recordings, plain_runs;
     uint64_t         calls, swallowed, launches, patched, barriers;
+    uint64_t         swallowed_launches; /**< of kernels, of the swallowed */
     uint64_t         builds, build_ns;
     uint64_t         variants, chunks, nodes; /**< held now, or when they
                                                    were */
@@ -115,6 +125,8 @@ typedef struct {
     bool             destroyed; /**< the recording, since the last one */
     cgs_reasons_t    fallbacks, cuts;
     cgs_divergence_t first_divergence;
+    cgs_changes_t    changes;
+    cgs_times_t      times;
 } cgs_region_stats_t;
 
 typedef struct cgs_region {
@@ -158,6 +170,8 @@ typedef struct cgs_region {
     bool               events_vary; /**< which records are of one event is
                                          not the same in all runs */
     bool               recapture;  /**< record anew at the next run */
+    bool               watch;      /**< have the next run plain, and time the
+                                        driver's calls in it */
     cgs_pace_t         pace;
     cgs_trace_run_t    trace;
     uint64_t           replays;    /**< runs that were begun as replays */

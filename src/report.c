@@ -5,6 +5,7 @@
 #define _GNU_SOURCE 1
 #include "report.h"
 
+#include "advice.h"
 #include "log.h"
 #include "text.h"
 
@@ -27,6 +28,8 @@
 #define CGS_REPORT_MAX_NAME 20
 /* Longest string in a line under the table: mangled names are long */
 #define CGS_REPORT_MAX_TEXT 4096
+/* Regions from which those that ran once are no rows of the table */
+#define CGS_REPORT_MANY 16
 
 /* ---- Values for people ---- */
 
@@ -68,21 +71,25 @@ static void cgs_report_format_state(char *out,
     cgs_text_escape(out, CGS_REPORT_MAX_NAME + 1, region->state);
 }
 
-/* Rounded down: 100% is all of them and not nearly so */
+/* In thousandths. Rounded down: all of them is all and not nearly so */
+static unsigned cgs_report_share(uint64_t part, uint64_t whole)
+{
+    double   share;
+    unsigned thousandths;
+
+    if (part >= whole) {
+        return whole > 0 ? 1000 : 0;
+    }
+    share       = (double)part / (double)whole;
+    thousandths = (unsigned)(share * 1000);
+    return thousandths < 1000 ? thousandths : 999;
+}
+
 static void cgs_report_format_share(char *out,
                                     const cgs_region_report_t *region)
 {
-    double   share;
-    unsigned tenths;
-
-    if (region->swallowed >= region->calls) {
-        tenths = region->calls > 0 ? 1000 : 0;
-    } else {
-        share  = (double)region->swallowed / (double)region->calls;
-        tenths = (unsigned)(share * 1000);
-        tenths = tenths < 1000 ? tenths : 999;
-    }
-    cgs_report_format_tenths(out, tenths, "%");
+    cgs_report_format_tenths(out, cgs_report_share(region->swallowed,
+                                                   region->calls), "%");
 }
 
 static void cgs_report_format_build(char *out,
@@ -90,6 +97,40 @@ static void cgs_report_format_build(char *out,
 {
     cgs_report_format_tenths(out, region->build_ns / 100000 +
                                   (region->build_ns % 100000 >= 50000), "");
+}
+
+/* "58.9 us" */
+static void cgs_report_format_time(char *out, int64_t ns)
+{
+    static const struct {
+        uint64_t   ns;
+        const char *name;
+    } units[] = {{1000000000, " s"}, {1000000, " ms"}, {1000, " us"}};
+    uint64_t left = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+    size_t   unit = 0;
+
+    while (unit < 2 && left < units[unit].ns) {
+        ++unit;
+    }
+    *out = '-';
+    cgs_report_format_tenths(out + (ns < 0), left / (units[unit].ns / 10),
+                             units[unit].name);
+}
+
+/* In milliseconds, as the builds are */
+static void cgs_report_format_saved(char *out,
+                                    const cgs_region_report_t *region)
+{
+    int64_t tenths = region->host_saved_ns.value / 100000;
+
+    if (!region->host_saved_ns.known) {
+        snprintf(out, CGS_REPORT_MAX_CELL, "-");
+        return;
+    }
+    *out = '-';
+    cgs_report_format_tenths(out + (tenths < 0),
+                             tenths < 0 ? 0 - (uint64_t)tenths :
+                             (uint64_t)tenths, "");
 }
 
 static void cgs_report_format_device(char *out,
@@ -138,11 +179,11 @@ static const cgs_report_column_t cgs_report_columns[] = {
     {"replayed", offsetof(cgs_region_report_t, replayed_runs), NULL, false},
     {"calls", offsetof(cgs_region_report_t, calls), NULL, false},
     {"swallowed", 0, cgs_report_format_share, false},
+    {"saved ms", 0, cgs_report_format_saved, false},
     {"graphs", offsetof(cgs_region_report_t, launches), NULL, false},
     {"patched", offsetof(cgs_region_report_t, patched), NULL, false},
-    {"nodes", offsetof(cgs_region_report_t, nodes), NULL, false},
     {"build ms", 0, cgs_report_format_build, false},
-    {"device KB", 0, cgs_report_format_device, false},
+    {"GPU KB", 0, cgs_report_format_device, false},
     {"state", 0, cgs_report_format_state, true},
 };
 
@@ -245,6 +286,16 @@ static void cgs_report_print_value(cgs_text_t *text, const char *string,
     }
 }
 
+/* "kernel NAME"; other calls have no names but what they are */
+static void cgs_report_print_call(cgs_text_t *text, const char *call,
+                                  const char *name)
+{
+    if (call != NULL && strcmp(call, "kernel") == 0) {
+        cgs_text_print(text, "kernel ");
+    }
+    cgs_report_print_escaped(text, name);
+}
+
 static void cgs_report_print_divergence(cgs_text_t *text,
                                         const cgs_divergence_t *divergence)
 {
@@ -254,10 +305,7 @@ static void cgs_report_print_divergence(cgs_text_t *text,
     cgs_text_print(text, "    first divergence: run %" PRIu64 ", call %" PRIu64
                    ", ", divergence->run, divergence->op_index);
     if (divergence->kernel != NULL) {
-        cgs_text_print(&part, "%s", strcmp(divergence->kernel, "copy") == 0 ||
-                       strcmp(divergence->kernel, "set") == 0 ? "" :
-                       "kernel ");
-        cgs_report_print_escaped(&part, divergence->kernel);
+        cgs_report_print_call(&part, divergence->call, divergence->kernel);
         cgs_text_print(&part, ", ");
         cgs_report_print_part(text, &line, &part);
     }
@@ -314,13 +362,116 @@ static void cgs_report_print_mistake(cgs_text_t *text,
     cgs_text_add(text, "\n", 1);
 }
 
+/* How the values of a place differ; "" where nothing can be said */
+static void cgs_report_format_pattern(char *out, const cgs_change_t *change)
+{
+    static const struct {
+        const char *value, *address;
+    } words[] = {
+        [CGS_PATTERN_NONE]    = {"", ""},
+        [CGS_PATTERN_GROWS]   = {"grows", "grows"},
+        [CGS_PATTERN_SHRINKS] = {"shrinks", "shrinks"},
+        [CGS_PATTERN_NEW]     = {"a new value each time",
+                                 "a new buffer each time"},
+        [CGS_PATTERN_MANY]    = {"one of many values", "one of many buffers"},
+    };
+    cgs_pattern_t pattern = cgs_change_pattern(change);
+
+    if (pattern == CGS_PATTERN_ALTERNATES) {
+        snprintf(out, CGS_REPORT_MAX_CELL, "alternates among %u %s",
+                 change->num_values, change->is_address ? "buffers" :
+                                                          "values");
+    } else {
+        snprintf(out, CGS_REPORT_MAX_CELL, "%s", change->is_address ?
+                 words[pattern].address : words[pattern].value);
+    }
+}
+
+/* The place that differs most often, and how many do so as often */
+static void cgs_report_print_often(cgs_text_t *text,
+                                   const cgs_region_report_t *region)
+{
+    const cgs_change_t *order[CGS_MAX_CHANGES];
+    const cgs_change_t *change;
+    size_t             line = text->length;
+    cgs_text_t         part = {0};
+    char               cell[CGS_REPORT_MAX_CELL];
+    unsigned           share;
+
+    if (region->changes == NULL || region->changes->num == 0) {
+        return;
+    }
+    cgs_changes_sort(region->changes, order);
+    change = order[0];
+    share  = cgs_report_share(change->runs, region->changes->watched);
+    cgs_text_print(text, "    most often: in %u.%u%% of runs call %" PRIu64
+                   ", ", share / 10, share % 10, change->op_index);
+    cgs_report_print_call(&part, change->call, change->kernel);
+    cgs_text_print(&part, ", ");
+    cgs_report_print_part(text, &line, &part);
+    cgs_report_print_escaped(&part, change->what);
+    if (change->arg >= 0) {
+        cgs_text_print(&part, " %d", change->arg);
+    }
+    cgs_report_format_pattern(cell, change);
+    if (cell[0] != '\0') {
+        cgs_text_print(&part, ": %s", cell);
+    }
+    cgs_report_print_part(text, &line, &part);
+    cgs_text_add(text, "\n", 1);
+    cgs_text_release(&part);
+}
+
+/* What a run takes, where both are known */
+static void cgs_report_print_times(cgs_text_t *text,
+                                   const cgs_region_report_t *region)
+{
+    char plain[CGS_REPORT_MAX_CELL], replayed[CGS_REPORT_MAX_CELL];
+
+    if (!region->plain_run_ns.known || !region->replayed_run_ns.known) {
+        return;
+    }
+    cgs_report_format_time(plain, region->plain_run_ns.value);
+    cgs_report_format_time(replayed, region->replayed_run_ns.value);
+    cgs_text_print(text, "    from run to run: %s plain, %s replayed\n", plain,
+                   replayed);
+}
+
+/* Word by word, so that no line is longer than the table */
+static void cgs_report_print_advice(cgs_text_t *text, const char *indent,
+                                    const cgs_advice_t *advice)
+{
+    unsigned   i;
+    const char *word;
+    size_t     line, length;
+    cgs_text_t part = {0};
+
+    for (i = 0; i < advice->num; ++i) {
+        line = text->length;
+        cgs_text_print(text, "%sadvice: ", indent);
+        for (word = advice->line[i]; *word != '\0'; word += length) {
+            length  = strcspn(word, " ");
+            length += word[length] == ' ';
+            cgs_text_add(&part, word, length);
+            cgs_report_print_part(text, &line, &part);
+        }
+        cgs_text_add(text, "\n", 1);
+    }
+    cgs_text_release(&part);
+}
+
 static void cgs_report_print_region(cgs_text_t *text, const size_t *widths,
+                                    const cgs_report_t *report,
                                     const cgs_region_report_t *region)
 {
+    cgs_advice_t advice;
+
     cgs_report_print_row(text, widths, region);
+    cgs_report_print_times(text, region);
     if (region->first_divergence.valid) {
         cgs_report_print_divergence(text, &region->first_divergence);
     }
+    cgs_report_print_often(text, region);
     cgs_report_print_reasons(text, "plain", region->fallbacks,
                              region->num_fallbacks);
     cgs_report_print_reasons(text, "cut", region->cuts, region->num_cuts);
@@ -333,69 +484,164 @@ static void cgs_report_print_region(cgs_text_t *text, const size_t *widths,
     cgs_report_print_reasons(text, "not verified", region->unverified,
                              region->num_unverified);
     cgs_report_print_mistake(text, &region->mistake);
+    cgs_advise_region(report, region, &advice);
+    cgs_report_print_advice(text, "    ", &advice);
 }
 
-static void cgs_report_print_head(cgs_text_t *text, const cgs_report_t *report)
+/* All regions together */
+typedef struct {
+    uint64_t     runs, replayed_runs, plain_runs;
+    uint64_t     swallowed_launches, graphs;
+    cgs_figure_t host_saved_ns; /* of those of which it is known */
+    size_t       num_unknown;   /* regions of which it is not */
+} cgs_report_total_t;
+
+static cgs_report_total_t cgs_report_sum(const cgs_report_t *report)
 {
-    const char *mode = report->mode;
+    const cgs_region_report_t *region = report->regions;
+    cgs_report_total_t        total   = {0};
+    size_t                    i;
+
+    for (i = 0; i < report->num_regions; ++i, ++region) {
+        total.runs               += region->runs;
+        total.replayed_runs      += region->replayed_runs;
+        total.plain_runs         += region->plain_runs;
+        total.swallowed_launches += region->swallowed_launches;
+        total.graphs             += region->launches;
+        if (!region->host_saved_ns.known) {
+            ++total.num_unknown;
+        } else if (region->launches > 0 || region->builds > 0) {
+            total.host_saved_ns.known  = true;
+            total.host_saved_ns.value += region->host_saved_ns.value;
+        }
+    }
+    if (total.num_unknown == 0) {
+        total.host_saved_ns.known = true; /* there was nothing to save */
+    }
+    return total;
+}
+
+/* Why no graph was launched, or NULL: some were */
+static const char *cgs_report_why_not(const cgs_report_t *report,
+                                      const cgs_report_total_t *total)
+{
+    if (total->graphs > 0) {
+        return NULL;
+    } else if (report->note != NULL) {
+        return report->note;
+    } else if (report->mode != NULL && strcmp(report->mode, "observe") == 0) {
+        return "CGSHIM=observe only compares";
+    }
+    return total->runs == 0 ? "no region ran" : "no graph was launched";
+}
+
+static void cgs_report_print_head(cgs_text_t *text, const cgs_report_t *report,
+                                  const cgs_report_total_t *total)
+{
+    const char *why_not = cgs_report_why_not(report, total);
 
     cgs_text_print(text, "cgshim ");
     cgs_report_print_escaped(text, report->version);
-    cgs_text_print(text, ": ");
+    cgs_text_print(text, ": %s in ", why_not == NULL ? "active" :
+                                                       "NOT ACTIVE");
     cgs_report_print_escaped(text, report->program);
     cgs_text_print(text, " (pid %d), driver ", report->pid);
     if (report->driver_version > 0) {
-        cgs_text_print(text, "%d.%d, ", report->driver_version / 1000,
+        cgs_text_print(text, "%d.%d", report->driver_version / 1000,
                        report->driver_version % 1000 / 10);
     } else {
-        cgs_text_print(text, "not known, ");
+        cgs_text_print(text, "not known");
     }
-    if (mode != NULL && strcmp(mode, "on") == 0) {
-        mode = "replaying";
-    } else if (mode != NULL && strcmp(mode, "observe") == 0) {
-        mode = "observing";
+    if (why_not != NULL) {
+        cgs_text_print(text, ": ");
+        cgs_report_print_escaped(text, why_not);
     }
-    cgs_report_print_escaped(text, mode);
-    cgs_text_print(text, "\n  seen: %" PRIu64 " launches, %" PRIu64
-                   " copies, %" PRIu64 " sets\n", report->launches,
-                   report->copies, report->sets);
-    if (report->note != NULL) {
+    cgs_text_add(text, "\n", 1);
+    if (report->note != NULL && report->note != why_not) {
         cgs_text_print(text, "  note: ");
         cgs_report_print_escaped(text, report->note);
         cgs_text_add(text, "\n", 1);
     }
 }
 
-static void cgs_report_table(cgs_text_t *text, const cgs_report_t *report)
+static void cgs_report_print_total(cgs_text_t *text,
+                                   const cgs_report_t *report,
+                                   const cgs_report_total_t *total)
 {
-    size_t   widths[CGS_REPORT_NUM_COLUMNS] = {0};
-    char     cell[CGS_REPORT_MAX_CELL];
-    uint64_t runs = 0;
-    size_t   row, i, width;
+    unsigned share = cgs_report_share(total->swallowed_launches,
+                                      report->launches);
+    char     saved[CGS_REPORT_MAX_CELL] = "not known";
 
-    cgs_report_print_head(text, report);
-    for (row = 0; row < report->num_regions; ++row) {
-        runs += report->regions[row].runs;
+    if (total->host_saved_ns.known) {
+        cgs_report_format_time(saved, total->host_saved_ns.value);
     }
-    if (runs == 0) {
-        cgs_text_print(text, "  no region ran; regions are NVTX ranges, or "
-                       "what CGSHIM_REGION_<name> rules name\n");
+    cgs_text_print(text, "  total: %u.%u%% of launches swallowed, %" PRIu64
+                   " graph%s launched, host time saved: %s", share / 10,
+                   share % 10, total->graphs, total->graphs == 1 ? "" : "s",
+                   saved);
+    if (total->host_saved_ns.known && total->num_unknown > 0) {
+        cgs_text_print(text, " (%zu region%s not known)",
+                       total->num_unknown, total->num_unknown == 1 ? "" : "s");
     }
-    if (report->num_regions == 0) {
-        return;
-    }
+    cgs_text_print(text, "\n  seen: %" PRIu64 " launches, %" PRIu64
+                   " copies, %" PRIu64 " sets in %" PRIu64 " runs, %" PRIu64
+                   " of them replayed, %" PRIu64 " plain\n", report->launches,
+                   report->copies, report->sets, total->runs,
+                   total->replayed_runs, total->plain_runs);
+}
+
+/* Whether a region has a row: many that ran once hide the others */
+static bool cgs_report_is_row(const cgs_report_t *report,
+                              const cgs_region_report_t *region)
+{
+    return report->num_regions <= CGS_REPORT_MANY || region->runs > 1;
+}
+
+static void cgs_report_print_regions(cgs_text_t *text,
+                                     const cgs_report_t *report)
+{
+    size_t                    widths[CGS_REPORT_NUM_COLUMNS] = {0};
+    const cgs_region_report_t *region;
+    char                      cell[CGS_REPORT_MAX_CELL];
+    size_t                    row, i, width, num_left_out = 0;
+
     for (row = 0; row <= report->num_regions; ++row) {
+        region = row > 0 ? &report->regions[row - 1] : NULL;
+        if (region != NULL && !cgs_report_is_row(report, region)) {
+            ++num_left_out;
+            continue;
+        }
         for (i = 0; i < CGS_REPORT_NUM_COLUMNS; ++i) {
-            cgs_report_cell(cell, &cgs_report_columns[i],
-                            row > 0 ? &report->regions[row - 1] : NULL);
+            cgs_report_cell(cell, &cgs_report_columns[i], region);
             width     = cgs_report_text_width(cell);
             widths[i] = width > widths[i] ? width : widths[i];
         }
     }
-    cgs_report_print_row(text, widths, NULL);
-    for (row = 0; row < report->num_regions; ++row) {
-        cgs_report_print_region(text, widths, &report->regions[row]);
+    if (num_left_out < report->num_regions) {
+        cgs_report_print_row(text, widths, NULL);
     }
+    for (row = 0; row < report->num_regions; ++row) {
+        if (cgs_report_is_row(report, &report->regions[row])) {
+            cgs_report_print_region(text, widths, report,
+                                    &report->regions[row]);
+        }
+    }
+    if (num_left_out > 0) {
+        cgs_text_print(text, "  %zu regions that ran once are left out\n",
+                       num_left_out);
+    }
+}
+
+static void cgs_report_table(cgs_text_t *text, const cgs_report_t *report)
+{
+    cgs_report_total_t total = cgs_report_sum(report);
+    cgs_advice_t       advice;
+
+    cgs_report_print_head(text, report, &total);
+    cgs_report_print_total(text, report, &total);
+    cgs_advise(report, &advice);
+    cgs_report_print_advice(text, "  ", &advice);
+    cgs_report_print_regions(text, report);
 }
 
 /* ---- JSON ---- */
@@ -417,6 +663,7 @@ static const struct {
     {"plain_runs", offsetof(cgs_region_report_t, plain_runs)},
     {"calls", offsetof(cgs_region_report_t, calls)},
     {"swallowed", offsetof(cgs_region_report_t, swallowed)},
+    {"swallowed_launches", offsetof(cgs_region_report_t, swallowed_launches)},
     {"launches", offsetof(cgs_region_report_t, launches)},
     {"patched", offsetof(cgs_region_report_t, patched)},
     {"barriers", offsetof(cgs_region_report_t, barriers)},
@@ -425,6 +672,7 @@ static const struct {
     {"nodes", offsetof(cgs_region_report_t, nodes)},
     {"builds", offsetof(cgs_region_report_t, builds)},
     {"build_ns", offsetof(cgs_region_report_t, build_ns)},
+    {"graph_ns", offsetof(cgs_region_report_t, graph_ns)},
     {"device_bytes", offsetof(cgs_region_report_t, device_bytes)},
     {"host_bytes", offsetof(cgs_region_report_t, host_bytes)},
 };
@@ -494,6 +742,24 @@ static void cgs_report_json_int(cgs_report_json_t *json, const char *key,
     cgs_text_print(&json->text, "%d", value);
 }
 
+static void cgs_report_json_figure(cgs_report_json_t *json, const char *key,
+                                   cgs_figure_t figure)
+{
+    cgs_report_json_begin(json, key);
+    if (figure.known) {
+        cgs_text_print(&json->text, "%" PRId64, figure.value);
+    } else {
+        cgs_text_print(&json->text, "null");
+    }
+}
+
+static void cgs_report_json_bool(cgs_report_json_t *json, const char *key,
+                                 bool value)
+{
+    cgs_report_json_begin(json, key);
+    cgs_text_print(&json->text, "%s", value ? "true" : "false");
+}
+
 static void cgs_report_json_bytes(cgs_report_json_t *json, const char *key,
                                   const uint8_t *bytes, uint32_t count)
 {
@@ -516,6 +782,7 @@ static void cgs_report_json_divergence(cgs_report_json_t *json,
     cgs_report_json_open(json, "first_divergence", "{");
     cgs_report_json_unsigned(json, "run", divergence->run);
     cgs_report_json_unsigned(json, "op_index", divergence->op_index);
+    cgs_report_json_string(json, "call", divergence->call);
     cgs_report_json_string(json, "kernel", divergence->kernel);
     cgs_report_json_string(json, "what", divergence->what);
     cgs_report_json_int(json, "arg", divergence->arg);
@@ -563,10 +830,58 @@ static void cgs_report_json_mistake(cgs_report_json_t *json,
     cgs_report_json_close(json, "}");
 }
 
+/* Places that differ, the most often first */
+static void cgs_report_json_changes(cgs_report_json_t *json,
+                                    const cgs_changes_t *changes)
+{
+    const cgs_change_t *order[CGS_MAX_CHANGES];
+    char               pattern[CGS_REPORT_MAX_CELL];
+    unsigned           share;
+    uint32_t           i, num = changes != NULL ? changes->num : 0;
+
+    cgs_report_json_unsigned(json, "watched_runs",
+                             changes != NULL ? changes->watched : 0);
+    cgs_report_json_open(json, "divergences", "[");
+    if (num > 0) {
+        cgs_changes_sort(changes, order);
+    }
+    for (i = 0; i < num; ++i) {
+        cgs_report_json_open(json, NULL, "{");
+        cgs_report_json_unsigned(json, "op_index", order[i]->op_index);
+        cgs_report_json_string(json, "call", order[i]->call);
+        cgs_report_json_string(json, "kernel", order[i]->kernel);
+        cgs_report_json_string(json, "what", order[i]->what);
+        cgs_report_json_int(json, "arg", order[i]->arg);
+        cgs_report_json_unsigned(json, "runs", order[i]->runs);
+        share = cgs_report_share(order[i]->runs, changes->watched);
+        cgs_report_json_begin(json, "share");
+        cgs_text_print(&json->text, "%u.%03u", share / 1000, share % 1000);
+        cgs_report_format_pattern(pattern, order[i]);
+        cgs_report_json_string(json, "pattern", pattern[0] != '\0' ? pattern :
+                                                                     NULL);
+        cgs_report_json_close(json, "}");
+    }
+    cgs_report_json_close(json, "]");
+}
+
+static void cgs_report_json_advice(cgs_report_json_t *json,
+                                   const cgs_advice_t *advice)
+{
+    unsigned i;
+
+    cgs_report_json_open(json, "advice", "[");
+    for (i = 0; i < advice->num; ++i) {
+        cgs_report_json_string(json, NULL, advice->line[i]);
+    }
+    cgs_report_json_close(json, "]");
+}
+
 static void cgs_report_json_region(cgs_report_json_t *json,
+                                   const cgs_report_t *report,
                                    const cgs_region_report_t *region)
 {
-    size_t i;
+    cgs_advice_t advice;
+    size_t       i;
 
     cgs_report_json_open(json, NULL, "{");
     cgs_report_json_string(json, "name", region->name);
@@ -575,6 +890,10 @@ static void cgs_report_json_region(cgs_report_json_t *json,
         cgs_report_json_unsigned(json, cgs_report_counters[i].name,
             cgs_report_counter(region, cgs_report_counters[i].offset));
     }
+    cgs_report_json_figure(json, "plain_call_ns", region->plain_call_ns);
+    cgs_report_json_figure(json, "host_saved_ns", region->host_saved_ns);
+    cgs_report_json_figure(json, "plain_run_ns", region->plain_run_ns);
+    cgs_report_json_figure(json, "replayed_run_ns", region->replayed_run_ns);
     cgs_report_json_reasons(json, "fallbacks", region->fallbacks,
                             region->num_fallbacks);
     cgs_report_json_reasons(json, "cuts", region->cuts, region->num_cuts);
@@ -583,27 +902,43 @@ static void cgs_report_json_region(cgs_report_json_t *json,
                             region->num_unverified);
     cgs_report_json_mistake(json, &region->mistake);
     cgs_report_json_divergence(json, &region->first_divergence);
+    cgs_report_json_changes(json, region->changes);
+    cgs_advise_region(report, region, &advice);
+    cgs_report_json_advice(json, &advice);
     cgs_report_json_close(json, "}");
 }
 
 static void cgs_report_json(cgs_text_t *text, const cgs_report_t *report)
 {
-    cgs_report_json_t json = {.depth = 0};
-    size_t            i;
+    cgs_report_json_t  json  = {.depth = 0};
+    cgs_report_total_t total = cgs_report_sum(report);
+    const char         *why_not = cgs_report_why_not(report, &total);
+    cgs_advice_t       advice;
+    size_t             i;
 
     cgs_report_json_open(&json, NULL, "{");
+    cgs_report_json_int(&json, "schema", CGS_REPORT_SCHEMA);
+    cgs_report_json_string(&json, "kind", "report");
     cgs_report_json_string(&json, "version", report->version);
     cgs_report_json_string(&json, "program", report->program);
     cgs_report_json_int(&json, "pid", report->pid);
     cgs_report_json_string(&json, "mode", report->mode);
+    cgs_report_json_bool(&json, "active", why_not == NULL);
+    cgs_report_json_string(&json, "why_not", why_not);
     cgs_report_json_int(&json, "driver_version", report->driver_version);
     cgs_report_json_string(&json, "note", report->note);
     cgs_report_json_unsigned(&json, "launches", report->launches);
     cgs_report_json_unsigned(&json, "copies", report->copies);
     cgs_report_json_unsigned(&json, "sets", report->sets);
+    cgs_report_json_unsigned(&json, "swallowed_launches",
+                             total.swallowed_launches);
+    cgs_report_json_unsigned(&json, "graphs", total.graphs);
+    cgs_report_json_figure(&json, "host_saved_ns", total.host_saved_ns);
+    cgs_advise(report, &advice);
+    cgs_report_json_advice(&json, &advice);
     cgs_report_json_open(&json, "regions", "[");
     for (i = 0; i < report->num_regions; ++i) {
-        cgs_report_json_region(&json, &report->regions[i]);
+        cgs_report_json_region(&json, report, &report->regions[i]);
     }
     cgs_report_json_close(&json, "]");
     cgs_report_json_close(&json, "}");

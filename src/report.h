@@ -12,6 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "changes.h"
+
+/** What the `schema` of the JSON report is: another one where a field has gone
+ *  or means something else. */
+#define CGS_REPORT_SCHEMA 1
+
 /** Most bytes of an argument that a divergence shows. */
 #define CGS_REPORT_MAX_BYTES 32
 
@@ -24,9 +30,14 @@ typedef struct {
 /** The first call that was not as recorded. */
 typedef struct {
     bool       valid;     /**< false: there was none */
+    bool       is_brief;  /**< for who explains: it has no texts, but bytes
+                               that are other ones where they would differ;
+                               nothing is allocated */
+    const char *call;     /**< what the recorded call is: "kernel", "copy",
+                               "set", "event record", ... */
     uint64_t   run;       /**< run of the region, from 1 */
     uint64_t   op_index;  /**< call of the run, from 0 */
-    const char *kernel;   /**< name of the recorded kernel, "copy" or "set" */
+    const char *kernel;   /**< name of the recorded kernel; else as `call` */
     const char *what;     /**< "argument", "grid", "block", "shared memory",
                                "kernel", "attribute", "kind", "stream",
                                "missing call", "extra call", ... */
@@ -53,6 +64,12 @@ typedef struct {
     const char *kernel; /**< its kernel's name, "copy" or "set" */
 } cgs_mistake_t;
 
+/** A figure that may not have been measured. */
+typedef struct {
+    bool    known;
+    int64_t value;
+} cgs_figure_t;
+
 /** One region. */
 typedef struct {
     const char           *name;
@@ -63,7 +80,9 @@ typedef struct {
     uint64_t             plain_runs;    /**< neither replayed nor recorded */
     uint64_t             calls;         /**< ops the program called */
     uint64_t             swallowed;     /**< of these, done by a graph */
+    uint64_t             swallowed_launches; /**< of kernels, of these */
     uint64_t             launches;      /**< of graphs */
+    uint64_t             graph_ns;      /**< patching and launching them */
     uint64_t             patched;       /**< nodes given new parameters */
     uint64_t             barriers;
     uint64_t             variants;
@@ -77,12 +96,18 @@ typedef struct {
     size_t               num_fallbacks; /**< why calls went out plainly */
     const cgs_fallback_t *cuts;         /**< what cut the recording */
     size_t               num_cuts;
+    cgs_figure_t         plain_call_ns;   /**< a call that the driver did
+                                               plainly, the mean */
+    cgs_figure_t         host_saved_ns;   /**< by all of its graphs */
+    cgs_figure_t         plain_run_ns;    /**< from one start to the next, */
+    cgs_figure_t         replayed_run_ns; /**< the means */
     cgs_divergence_t     first_divergence;
     uint64_t             verified;      /**< graphs that left what their calls
                                              leave */
     const cgs_fallback_t *unverified;   /**< why graphs were not verified */
     size_t               num_unverified;
     cgs_mistake_t        mistake;
+    const cgs_changes_t  *changes;        /**< what differs often, or NULL */
 } cgs_region_report_t;
 
 /** The process. */
@@ -90,7 +115,7 @@ typedef struct {
     const char                *version;       /**< of cgshim */
     const char                *program;
     int                       pid;
-    const char                *mode;          /**< "on", "observe", "off" */
+    const char                *mode;          /**< "on", "observe" */
     int                       driver_version; /**< as cuDriverGetVersion says,
                                                    0 where not known */
     const char                *note;          /**< why nothing is replayed, one

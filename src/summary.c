@@ -18,6 +18,29 @@
 #include "region.h"
 #include "report.h"
 
+/* Times of fewer runs or calls say little. */
+#define LEAST_TIMES 4
+
+static cgs_figure_t mean_of(const cgs_sample_t *sample)
+{
+    uint64_t ns = 0;
+    bool     known = cgs_sample_mean(sample, LEAST_TIMES, &ns);
+
+    return (cgs_figure_t){.known = known, .value = (int64_t)ns};
+}
+
+/* What the driver would have taken for the calls that it was spared, less what
+ * was done in their place. */
+static cgs_figure_t host_saved(const cgs_region_stats_t *stats,
+                               cgs_figure_t plain_call_ns)
+{
+    return (cgs_figure_t){
+        .known = plain_call_ns.known || (stats->swallowed == 0),
+        .value = (int64_t)stats->swallowed * plain_call_ns.value -
+                 (int64_t)(stats->times.graph_ns + stats->build_ns),
+    };
+}
+
 /* The region as the report shows it. Its counters are copied to `stats`, which
  * the report refers to, and its calls are added to `counts`. */
 static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out,
@@ -58,7 +81,14 @@ static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out,
         .unverified       = stats->unverified.entry,
         .num_unverified   = stats->unverified.num,
         .mistake          = stats->mistake,
+        .changes          = &stats->changes,
+        .swallowed_launches = stats->swallowed_launches,
+        .graph_ns         = stats->times.graph_ns,
+        .plain_call_ns    = mean_of(&stats->times.plain_calls),
+        .plain_run_ns     = mean_of(&stats->times.plain_runs),
+        .replayed_run_ns  = mean_of(&stats->times.replayed_runs),
     };
+    out->host_saved_ns = host_saved(stats, out->plain_call_ns);
 }
 
 void cgs_summary_write(void)

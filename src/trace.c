@@ -492,7 +492,8 @@ static const char *how_it_went(const cgs_cursor_t *cursor)
     if (cursor->launched) {
         return "replayed in part";
     }
-    return cursor->mode == CGS_RUN_PLAIN ? "plain" : "compared";
+    return cursor->watches ? "plain: the gate" :
+           cursor->mode == CGS_RUN_PLAIN ? "plain" : "compared";
 }
 
 static event_t run_event(const cgs_region_t *region, const char *how)

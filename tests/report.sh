@@ -1,13 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the report says of programs whose calls are known: it is whole JSON, it
-# names the first call that was not as recorded, and why something was plain.
+# What the report says of programs whose calls are known: it is whole JSON with
+# the keys that the manual has, it names the first call that was not as
+# recorded, what differs most often, and why something was plain, and advises.
 #
 # SHIM_LIB, SIM_DIR and PROGRAMS_DIR are as everywhere.
 
 set -u
 
+here=$(dirname "$0")
 programs=${PROGRAMS_DIR:-programs}
 # However slow the machine is: what is held back waits for the program, and is
 # replayed.
@@ -36,7 +38,9 @@ complain()
     failed=$((failed + 1))
 }
 
-# run PROGRAM VARIABLE=VALUE...: under the shim, with a report.
+# run PROGRAM VARIABLE=VALUE...: under the shim, with a report. What it says on
+# stderr is a failure, or goes to the file that `errors` names.
+errors=
 run()
 {
     program=$1
@@ -48,12 +52,17 @@ run()
         LD_PRELOAD="$SHIM_LIB" "$programs/$program" $argument \
         > "$scratch/out" 2> "$scratch/err" ||
         complain "$program: exit status $?"
-    [ ! -s "$scratch/err" ] || complain "$program: $(cat "$scratch/err")"
+    if [ -n "$errors" ]; then
+        mv "$scratch/err" "$errors"
+    elif [ -s "$scratch/err" ]; then
+        complain "$program: $(cat "$scratch/err")"
+    fi
     if [ ! -r "$report" ]; then
         complain "$program: no report"
         : > "$report"
     fi
     is_json "$report" || complain "$program: the report is no JSON"
+    sed -n 's/^ *"\([a-z_]*\)": .*/\1/p' "$report" >> "$scratch/keys"
 }
 
 # A small reader of JSON: the text must be one value and nothing more.
@@ -168,6 +177,37 @@ at_least build_ns 1 constant
 says '"fallbacks": []'
 says '"first_divergence": null'
 
+is schema 1
+is kind '"report"'
+is active true
+is why_not null
+is graphs 11
+is swallowed_launches 275
+is swallowed_launches 275 constant
+is advice '[]' constant
+
+# What was saved is what the swallowed calls would have taken, less what was done
+# in their place: of measured figures alone.
+run changing_args
+for region in pointers scalar mixed; do
+    call_ns=$(get plain_call_ns $region)
+    [ "${call_ns:-null}" != null ] || complain "$region: plain_call_ns is null"
+    at_least graph_ns 1 $region
+    is host_saved_ns $(($(get swallowed $region) * ${call_ns:-0} -
+        $(get graph_ns $region) - $(get build_ns $region))) $region
+done
+# With the gate off no run is plain, so nothing is known of what one takes.
+is plain_run_ns null scalar
+at_least replayed_run_ns 1 scalar
+
+# With it on some runs are: both are known, whichever wins.
+run heat CGSHIM_DEFAULTS="max_defer_us=1000000000 chunk=all" \
+    CGSHIM_REGION_step=
+at_least plain_runs 1 step
+at_least plain_run_ns 1 step
+at_least replayed_run_ns 1 step
+at_least plain_call_ns 1 step
+
 # Over 95% of the demonstration are swallowed.
 run heat
 calls=$(get calls step)
@@ -193,6 +233,38 @@ is arg 1 struct
 is size 32 struct
 is recordings 1 struct
 is patched 90 scalar
+says '"call": "kernel"'
+
+# What differs most often. Runs that alternate are learned; until then they
+# differ.
+# differs REGION KEY VALUE: of the place that a region has first.
+differs()
+{
+    value=$(awk -v name="\"name\": \"$1\"," -v key="\"$2\": " '
+        index($0, "\"name\": ") { inside = index($0, name) }
+        index($0, "\"divergences\": ") { listed = inside }
+        inside && listed && index($0, key) {
+            sub(/^[^:]*: /, ""); sub(/,$/, ""); print; exit
+        }' "$report")
+    [ "$value" = "$3" ] || complain "$1: first of divergences: $2 is $value," \
+        "not $3"
+}
+is watched_runs 15 scalar
+differs scalar op_index 1
+differs scalar kernel '"k_axpy"'
+differs scalar arg 3
+differs scalar runs 15
+differs scalar share 1.000
+differs scalar pattern '"grows"'
+differs struct pattern '"a new value each time"'
+differs pointers arg 0
+differs pointers pattern '"alternates among 2 buffers"'
+
+# Calls that are no kernels are called what they are.
+run event_pool
+is call '"event record"' pool
+is kernel '"event record"' pool
+is what '"event"' pool
 
 run changing_sequence
 is run 4 sequence
@@ -203,14 +275,21 @@ is old_text '"k_chain"' sequence
 is new_text '"k_hash"' sequence
 says '"reason": "a call was not as recorded"'
 says '"reason": "it ended before the recording did"'
+says 'with a larger variants= more ways are kept'
 
 # Why nothing is replayed.
 run const_args SIM_FAIL=cuGraphInstantiateWithFlags:1+
 is swallowed 0 constant
+is active false
+is why_not '"no graph was launched"'
+is host_saved_ns 0
+says 'give a smaller memory_mb'
 is state '"ended"' constant
 says '"reason": "cuGraphInstantiate: CUDA_ERROR_OUT_OF_MEMORY"'
 run const_args SIM_DRIVER_VERSION=12030
 is note '"the driver is older than CUDA 12.4"'
+is active false
+is why_not '"the driver is older than CUDA 12.4"'
 is driver_version 12030
 run program_graphs
 says "a stream capture of the program's own"
@@ -227,6 +306,9 @@ run const_args CGSHIM_REGION_constant=enable=0
 says '"regions": []'
 run const_args CGSHIM_DEFAULTS=enable=0
 says '"regions": []'
+is active false
+is why_not '"no region ran"'
+says 'mark the work that comes again by an NVTX range'
 run nested_ranges
 is runs 8 outer
 is calls 80 outer
@@ -239,6 +321,7 @@ is runs 16 first
 # Each call of the program is seen: those that the driver is asked for plain.
 run copies_sets CGSHIM=observe
 is mode '"observe"'
+is why_not '"CGSHIM=observe only compares"'
 SIM_REPORT=$scratch/plain "$programs/copies_sets" > "$scratch/plain.out"
 cmp -s "$scratch/out" "$scratch/plain.out" ||
     complain "copies_sets: another output in observe mode"
@@ -286,6 +369,8 @@ env CGSHIM_REPORT=stderr \
     > "$scratch/out" 2> "$scratch/err"
 cmp -s "$scratch/out" "$scratch/plain.out" || complain "stdout differs"
 for text in "$programs/changing_sequence" swallowed sequence \
+    ": active in $programs/changing_sequence (pid " "% of launches swallowed" \
+    "most often: in " "host time saved: " "    advice: " \
     "first divergence: run 4, call 5, kernel k_chain" "k_chain -> k_hash" \
     "9 times: a call was not as recorded"; do
     grep -qF -e "$text" "$scratch/err" || complain "stderr lacks '$text'"
@@ -293,5 +378,41 @@ done
 env CGSHIM_REPORT=stderr CGSHIM_DEFAULTS=enable=0 LD_PRELOAD="$SHIM_LIB" \
     "$programs/const_args" 2>&1 > /dev/null | grep -q "no region ran" ||
     complain "no hint where no region ran"
+
+# A graph that is wrong is said on stderr too.
+errors=$scratch/wrong
+SIM_PLANT=drop
+export SIM_PLANT
+run changing_args CGSHIM_DEFAULTS="$defaults verify=1"
+unset SIM_PLANT
+grep -q "left other bytes than these calls leave" "$errors" ||
+    complain "a wrong graph is not told"
+says "report it as an issue"
+errors=
+
+# Each key of the reports is in the manual, and each of the manual's is there.
+sort -u "$scratch/keys" > "$scratch/reported"
+sed -n '/<!-- report keys -->/,/<!-- end report keys -->/s/^| \(`[^|]*\)|.*/\1/p' \
+    "$here/../README.md" | tr -c 'a-z_' '\n' | grep . | sort -u \
+    > "$scratch/documented"
+diff "$scratch/documented" "$scratch/reported" > "$scratch/diff" ||
+    complain "keys of the manual (<) and of reports (>): $(cat "$scratch/diff")"
+
+# A program that diverges in each run writes no line for each.
+lines=$scratch/log
+env CGSHIM_LOG=debug CGSHIM_LOG_FILE="$lines" CGSHIM_REPORT="$report" \
+    CGSHIM_DEFAULTS="$defaults on_change=eager" LD_PRELOAD="$SHIM_LIB" \
+    "$programs/heat" --size 16 --tile 4 --steps 1500 > "$scratch/out" 2>&1 ||
+    complain "heat: exit status $?"
+program=heat
+diverged=$(awk '/"reason": "a call was not as recorded"/ { getline
+    gsub(/[^0-9]/, ""); sum += $0 } END { print sum + 0 }' "$report")
+written=$(grep -c ': recorded kernel .*, called kernel ' "$lines")
+left_out=$(sed -n 's/.* \([0-9]*\) more lines "region %s: run %llu, call .*/\1/p' \
+    "$lines" | awk '{ sum += $0 } END { print sum + 0 }')
+[ "$diverged" -gt 1000 ] || complain "heat: diverged only $diverged times"
+[ "$left_out" -gt 0 ] || complain "heat: no line of the log is left out"
+[ $((written + left_out)) = "$diverged" ] ||
+    complain "heat: $written lines and $left_out left out, not $diverged"
 
 [ $failed = 0 ]

@@ -523,6 +523,131 @@ START_TEST(lines_of_eight_threads_are_whole_and_in_order)
 }
 END_TEST
 
+/* ---- Lines that come without end ---- */
+
+static void log_often(unsigned times)
+{
+    for (; times > 0; --times) {
+        cgs_log_often(CGS_LOG_INFO, "diverged %u", times);
+        cgs_log_often(CGS_LOG_DEBUG, "never %d", evaluated());
+    }
+}
+
+static void child_logs_without_end(void)
+{
+    struct timespec nearly = {1, 200000000};
+
+    cgs_log_setup(CGS_LOG_INFO, NULL);
+    log_often(100000);
+    cgs_log(CGS_LOG_INFO, "another line");
+    nanosleep(&nearly, NULL);
+    log_often(1);
+    cgs_log_settle();
+    cgs_log_settle();
+    child_assert(num_evaluated == 0);
+}
+
+/* Lines of `text` that hold a word, and the sum of the numbers in those that
+ * tell of lines left out */
+static unsigned count_holding(const char *text, const char *word,
+                              unsigned *left_out)
+{
+    char     *copy = strdup(text), *rest = copy, *line;
+    unsigned count = 0, number;
+
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        count += strstr(line, word) != NULL;
+        if (sscanf(line, "cgshim[%*d] info: %u more lines", &number) == 1) {
+            *left_out += number;
+        }
+    }
+    free(copy);
+    return count;
+}
+
+START_TEST(lines_without_end_are_some_a_second_and_the_rest_is_counted)
+{
+    capture_t capture  = in_captured_child(child_logs_without_end);
+    unsigned  left_out = 0, written, told;
+
+    written = count_holding(capture.text, "info: diverged ", &left_out);
+    told    = count_holding(capture.text, " more lines \"diverged %u...\" are "
+                            "left out", &(unsigned){0});
+    /* However slow the machine is: once more for each second */
+    ck_assert_uint_ge(written, CGS_LOG_MAX_OFTEN + 1);
+    ck_assert_uint_le(written, 60 * CGS_LOG_MAX_OFTEN);
+    ck_assert_uint_eq(written + left_out, 100001);
+    ck_assert_uint_ge(told, 1);
+    ck_assert_ptr_nonnull(strstr(capture.text, "info: another line\n"));
+    capture_release(&capture);
+}
+END_TEST
+
+static void child_forks_after_many_lines(void)
+{
+    int status;
+
+    cgs_log_setup(CGS_LOG_INFO, "log.%p");
+    log_often(1000);
+    if (fork() == 0) {
+        cgs_log_setup(CGS_LOG_INFO, "child");
+        log_often(2);
+        cgs_log_settle();
+        _exit(0);
+    }
+    child_assert(wait(&status) > 0 && status == 0);
+}
+
+START_TEST(a_child_tells_of_its_own_lines_alone)
+{
+    char     *scratch = scratch_enter();
+    unsigned left_out = 0;
+    char     *text;
+
+    in_child(child_forks_after_many_lines);
+    text = file_text("child");
+    ck_assert_uint_eq(count_holding(text, "diverged", &left_out), 2);
+    ck_assert_uint_eq(left_out, 0);
+    free(text);
+    scratch_leave(scratch);
+}
+END_TEST
+
+static void *log_often_in_thread(void *arg)
+{
+    (void)arg;
+    log_often(10000);
+    return NULL;
+}
+
+static void child_logs_without_end_in_threads(void)
+{
+    pthread_t threads[NUM_THREADS];
+    int       i;
+
+    cgs_log_setup(CGS_LOG_INFO, NULL);
+    for (i = 0; i < NUM_THREADS; ++i) {
+        child_assert(pthread_create(&threads[i], NULL, log_often_in_thread,
+                                    NULL) == 0);
+    }
+    for (i = 0; i < NUM_THREADS; ++i) {
+        child_assert(pthread_join(threads[i], NULL) == 0);
+    }
+    cgs_log_settle();
+}
+
+START_TEST(none_of_many_threads_lines_is_lost_uncounted)
+{
+    capture_t capture =
+        in_captured_child(child_logs_without_end_in_threads);
+    unsigned  left_out = 0, written;
+
+    written = count_holding(capture.text, "info: diverged ", &left_out);
+    ck_assert_uint_eq(written + left_out, NUM_THREADS * 10000);
+    capture_release(&capture);
+}
+END_TEST
+
 static void log_at_exit(void)
 {
     cgs_log(CGS_LOG_INFO, "at exit");
@@ -558,6 +683,10 @@ int main(void)
     tcase_add_test(tests, a_line_is_one_write_and_has_an_end);
     tcase_add_test(tests,
                    the_file_is_appended_to_and_each_process_has_its_own);
+    tcase_add_test(tests,
+        lines_without_end_are_some_a_second_and_the_rest_is_counted);
+    tcase_add_test(tests, a_child_tells_of_its_own_lines_alone);
+    tcase_add_test(tests, none_of_many_threads_lines_is_lost_uncounted);
     tcase_add_test(tests, a_symbolic_link_is_refused_once_and_stderr_used);
     tcase_add_test(tests,
                    a_descriptor_the_program_has_reused_is_not_written_to);

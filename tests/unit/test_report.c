@@ -28,6 +28,23 @@ static const cgs_fallback_t unverified[] = {
     {"a copy to an array", 1},
 };
 
+/* Argument 1 of k_axpy takes two buffers by turns; a grid grows */
+static const cgs_changes_t changes = {
+    .runs = 996, .watched = 100, .num = 2,
+    .entry = {
+        {
+            .op_index = 9, .call = "kernel", .kernel = "k_sum",
+            .what = "grid", .arg = -1, .runs = 71, .num = 71, .fresh = 71,
+            .grew = 71, .num_values = 8,
+        },
+        {
+            .op_index = 7, .call = "kernel", .kernel = "k_axpy",
+            .what = "argument", .arg = 1, .is_address = true, .runs = 99,
+            .num = 99, .fresh = 1, .grew = 50, .shrank = 49, .num_values = 2,
+        },
+    },
+};
+
 static const cgs_region_report_t regions[] = {
     {
         .name = "step", .state = "replaying", .runs = 1000,
@@ -35,15 +52,19 @@ static const cgs_region_report_t regions[] = {
         .calls = 200000, .swallowed = 199800, .launches = 1998,
         .patched = 7, .barriers = 1000, .variants = 3, .chunks = 2, .nodes = 200,
         .builds = 2, .build_ns = 1249999, .device_bytes = 831489,
-        .host_bytes = 65536, .fallbacks = fallbacks, .num_fallbacks = 2,
+        .host_bytes = 65536, .swallowed_launches = 198801,
+        .graph_ns = 19980000, .plain_call_ns = {true, 2500},
+        .host_saved_ns = {true, 478270001}, .plain_run_ns = {true, 58912},
+        .replayed_run_ns = {true, 15840}, .changes = &changes,
+        .fallbacks = fallbacks, .num_fallbacks = 2,
         .verified = 12, .unverified = unverified, .num_unverified = 1,
         .mistake = {
             .valid = true, .run = 3, .nodes = 40, .base = 0x7f0000001000,
             .bytes = 4096, .offset = 17, .op = 39, .kernel = "k_hash",
         },
         .first_divergence = {
-            .valid = true, .run = 2, .op_index = 7, .kernel = "k_axpy",
-            .what = "argument", .arg = 2, .offset = 0, .size = 8,
+            .valid = true, .run = 2, .op_index = 7, .call = "kernel",
+            .kernel = "k_axpy", .what = "argument", .arg = 2, .offset = 0, .size = 8,
             .old_bytes = {0x00, 0x10, 0x00, 0x00, 0xff, 0x7f},
             .new_bytes = {0x00, 0x20, 0x00, 0x00, 0xff, 0x7f},
             .num_bytes = 8,
@@ -96,6 +117,14 @@ static void expect_in_table(const cgs_report_t *whole, const char *text)
     free(table);
 }
 
+static void expect_not_in_table(const cgs_report_t *whole, const char *text)
+{
+    char *table = table_of(whole);
+
+    ck_assert_msg(strstr(table, text) == NULL, "\"%s\" in\n%s", text, table);
+    free(table);
+}
+
 /* ---- A reader of JSON, as strict as RFC 8259. Each function gets the first
  * character of a value and returns what follows it, NULL for an error ---- */
 
@@ -132,7 +161,15 @@ static const char *json_number(const char *s)
 
     s     += *s == '-';
     digits = strspn(s, "0123456789");
-    return digits == 0 || (*s == '0' && digits > 1) ? NULL : s + digits;
+    if (digits == 0 || (*s == '0' && digits > 1)) {
+        return NULL;
+    }
+    s += digits;
+    if (*s != '.') {
+        return s;
+    }
+    digits = strspn(s + 1, "0123456789");
+    return digits > 0 ? s + 1 + digits : NULL;
 }
 
 static const char *json_members(const char *s, char close)
@@ -171,8 +208,10 @@ static const char *json_value(const char *s)
         return json_members(s, ']');
     } else if (*s == '"') {
         return json_string(s);
-    } else if (strncmp(s, "null", 4) == 0) {
+    } else if (strncmp(s, "null", 4) == 0 || strncmp(s, "true", 4) == 0) {
         return s + 4;
+    } else if (strncmp(s, "false", 5) == 0) {
+        return s + 5;
     }
     return json_number(s);
 }
@@ -191,15 +230,21 @@ START_TEST(the_table_is_aligned_and_says_all)
     char *table = table_of(&report);
 
     ck_assert_str_eq(table,
-"cgshim 0.1.0: ./heat (pid 4242), driver 13.1, replaying\n"
-"  seen: 199000 launches, 1000 copies, 20 sets\n"
-"  region               runs  replayed   calls  swallowed  graphs  patched  no"
-"des  build ms  device KB  state\n"
-"  step                 1000       996  200000      99.9%    1998        7"
-"    200       1.2        813  replaying\n"
+"cgshim 0.1.0: active in ./heat (pid 4242), driver 13.1\n"
+"  total: 99.9% of launches swallowed, 1998 graphs launched, host time saved: "
+"478.2 ms (1 region not known)\n"
+"  seen: 199000 launches, 1000 copies, 20 sets in 1001 runs, 996 of them "
+"replayed, 3 plain\n"
+"  region               runs  replayed   calls  swallowed  saved ms  graphs  "
+"patched  build ms  GPU KB  state\n"
+"  step                 1000       996  200000      99.9%     478.2    1998  "
+"      7       1.2     813  replaying\n"
+"    from run to run: 58.9 us plain, 15.8 us replayed\n"
 "    first divergence: run 2, call 7, kernel k_axpy, argument 2 (offset 0 of "
 "8): 0x00007fff00001000\n"
 "        -> 0x00007fff00002000\n"
+"    most often: in 99.0% of runs call 7, kernel k_axpy, argument 1: "
+"alternates among 2 buffers\n"
 "    plain: 3 times: cuMemcpyDtoH needs the host to wait\n"
 "    plain: 1 time: a capture of the program was open\n"
 "    verified: 12 graphs left what their calls leave\n"
@@ -207,16 +252,18 @@ START_TEST(the_table_is_aligned_and_says_all)
 "    WRONG: run 3, a graph of 40 calls left other bytes than these calls leave:\n"
 "        buffer 0x7f0000001000 of 4096 bytes, first at byte 17, last taken by "
 "call 39, k_hash\n"
-"  caf\xc3\xa9 of a name t...     1         0   12.3M       0.0%       0  "
-"      0      0       0.0          0  recording\n");
+"  caf\xc3\xa9 of a name t...     1         0   12.3M       0.0%         -     "
+"  0        0       0.0       0  recording\n"
+"    advice: it ran once, and only what comes again is replayed\n");
     free(table);
 }
 END_TEST
 
-START_TEST(without_a_region_the_table_says_what_one_is)
+START_TEST(the_first_line_says_whether_it_is_active_or_why_not)
 {
-    cgs_report_t whole = report;
-    char         *table;
+    cgs_report_t        whole = report;
+    cgs_region_report_t region;
+    char                *table;
 
     whole.num_regions    = 0;
     whole.regions        = NULL;
@@ -225,11 +272,74 @@ START_TEST(without_a_region_the_table_says_what_one_is)
     whole.driver_version = 0;
     table                = table_of(&whole);
     ck_assert_str_eq(table,
-"cgshim 0.1.0: ./heat (pid 4242), driver not known, observing\n"
-"  seen: 199000 launches, 1000 copies, 20 sets\n"
-"  note: driver older\\nthan 12.4\n"
-"  no region ran; regions are NVTX ranges, or what CGSHIM_REGION_<name> rules "
-"name\n");
+"cgshim 0.1.0: NOT ACTIVE in ./heat (pid 4242), driver not known: "
+"driver older\\nthan 12.4\n"
+"  total: 0.0% of launches swallowed, 0 graphs launched, host time saved: 0.0 "
+"us\n"
+"  seen: 199000 launches, 1000 copies, 20 sets in 0 runs, 0 of them "
+"replayed, 0 plain\n");
+    free(table);
+    whole.note = NULL;
+    expect_in_table(&whole, "driver not known: CGSHIM=observe only compares\n");
+    whole.mode = "on";
+    expect_in_table(&whole, "driver not known: no region ran\n");
+    expect_in_table(&whole, "\n  advice: mark the work that comes again by an "
+                    "NVTX range (push and pop),");
+    region             = regions[1];
+    whole.regions      = &region;
+    whole.num_regions  = 1;
+    expect_in_table(&whole, "driver not known: no graph was launched\n");
+    region.launches    = 1;
+    whole.note         = "no thread";
+    expect_in_table(&whole, ": active in ./heat (pid 4242), driver not known\n"
+                    "  note: no thread\n");
+}
+END_TEST
+
+START_TEST(what_was_not_measured_is_not_known)
+{
+    cgs_region_report_t region = regions[0];
+    cgs_report_t        whole  = report;
+
+    whole.regions     = &region;
+    whole.num_regions = 1;
+    region.host_saved_ns.known = region.plain_run_ns.known = false;
+    expect_in_table(&whole, "1998 graphs launched, host time saved: not "
+                    "known\n");
+    expect_in_table(&whole, "  99.9%         -    1998  ");
+    expect_not_in_table(&whole, "from run to run");
+    region.host_saved_ns = (cgs_figure_t){true, -123456789};
+    expect_in_table(&whole, "host time saved: -123.4 ms\n");
+    expect_in_table(&whole, "  -123.4  ");
+    region.host_saved_ns.value = 12345678901;
+    expect_in_table(&whole, "host time saved: 12.3 s\n");
+}
+END_TEST
+
+START_TEST(regions_that_ran_once_are_no_rows_among_many)
+{
+    static char         names[40][16];
+    cgs_region_report_t many[40] = {regions[0]};
+    cgs_report_t        whole    = report;
+    char                *table;
+    int                 i;
+
+    for (i = 1; i < 40; ++i) {
+        snprintf(names[i], sizeof(names[i]), "epoch %d", i);
+        many[i].name = names[i];
+        many[i].runs = 1;
+    }
+    whole.regions     = many;
+    whole.num_regions = 40;
+    table             = table_of(&whole);
+    ck_assert_ptr_nonnull(strstr(table, "\n  step "));
+    ck_assert_ptr_null(strstr(table, "\n  epoch "));
+    ck_assert_ptr_nonnull(strstr(table,
+                                 "\n  39 regions that ran once are left out\n"));
+    ck_assert_ptr_nonnull(strstr(table, "advice: 39 regions \"epoch ...\" ran "
+                                 "once: make them one by"));
+    ck_assert_ptr_nonnull(strstr(table, "CGSHIM_REGION_epoch='nvtx=\"epoch "
+                                 "*\"'"));
     free(table);
 }
 END_TEST
@@ -249,7 +359,8 @@ START_TEST(a_divergence_shows_bytes_as_numbers_or_in_order)
         {1000, " 1d 1e 1f 20\n        -> f1 f2 f3 f4 "},
     };
     cgs_divergence_t    divergence = {.valid = true, .what = "argument",
-                                      .kernel = "k", .offset = 4, .size = 40};
+                                      .call = "kernel", .kernel = "k",
+                                      .offset = 4, .size = 40};
     cgs_region_report_t region;
     cgs_report_t        whole;
     size_t              i;
@@ -269,7 +380,7 @@ END_TEST
 START_TEST(a_divergence_without_bytes_shows_texts_or_nothing)
 {
     cgs_divergence_t    divergence = {.valid = true, .run = 9, .op_index = 1,
-                                      .kernel = "k", .what = "grid",
+                                      .call = "kernel", .kernel = "k", .what = "grid",
                                       .arg = -1};
     cgs_region_report_t region;
     cgs_report_t        whole;
@@ -284,17 +395,25 @@ START_TEST(a_divergence_without_bytes_shows_texts_or_nothing)
     whole               = report_of(&divergence, &region);
     expect_in_table(&whole, "kernel k, missing call: (8, 1, 1) -> none\n");
     divergence.what     = "stream";
-    divergence.kernel   = "copy";
+    divergence.call     = divergence.kernel = "copy";
     divergence.old_text = NULL;
     whole               = report_of(&divergence, &region);
     expect_in_table(&whole, "call 1, copy, stream\n");
+    divergence.call = divergence.kernel = "event record";
+    whole           = report_of(&divergence, &region);
+    expect_in_table(&whole, "call 1, event record, stream\n");
+    divergence.call   = "kernel"; /* whatever the kernel is called */
+    divergence.kernel = "copy";
+    whole             = report_of(&divergence, &region);
+    expect_in_table(&whole, "call 1, kernel copy, stream\n");
 }
 END_TEST
 
 START_TEST(a_long_kernel_name_is_whole_and_on_a_line_of_its_own)
 {
     char                name[301];
-    cgs_divergence_t    divergence = {.valid = true, .kernel = name,
+    cgs_divergence_t    divergence = {.valid = true, .call = "kernel",
+                                      .kernel = name,
                                       .what = "block", .arg = -1,
                                       .old_text = "a", .new_text = "b"};
     cgs_region_report_t region;
@@ -370,15 +489,23 @@ START_TEST(json_holds_every_field)
     expect_json(text);
     ck_assert_str_eq(text,
 "{\n"
+"  \"schema\": 1,\n"
+"  \"kind\": \"report\",\n"
 "  \"version\": \"0.1.0\",\n"
 "  \"program\": \"./heat\",\n"
 "  \"pid\": 4242,\n"
 "  \"mode\": \"on\",\n"
+"  \"active\": true,\n"
+"  \"why_not\": null,\n"
 "  \"driver_version\": 13010,\n"
 "  \"note\": null,\n"
 "  \"launches\": 199000,\n"
 "  \"copies\": 1000,\n"
 "  \"sets\": 20,\n"
+"  \"swallowed_launches\": 198801,\n"
+"  \"graphs\": 1998,\n"
+"  \"host_saved_ns\": 478270001,\n"
+"  \"advice\": [],\n"
 "  \"regions\": [\n"
 "    {\n"
 "      \"name\": \"step\",\n"
@@ -389,6 +516,7 @@ START_TEST(json_holds_every_field)
 "      \"plain_runs\": 3,\n"
 "      \"calls\": 200000,\n"
 "      \"swallowed\": 199800,\n"
+"      \"swallowed_launches\": 198801,\n"
 "      \"launches\": 1998,\n"
 "      \"patched\": 7,\n"
 "      \"barriers\": 1000,\n"
@@ -397,8 +525,13 @@ START_TEST(json_holds_every_field)
 "      \"nodes\": 200,\n"
 "      \"builds\": 2,\n"
 "      \"build_ns\": 1249999,\n"
+"      \"graph_ns\": 19980000,\n"
 "      \"device_bytes\": 831489,\n"
 "      \"host_bytes\": 65536,\n"
+"      \"plain_call_ns\": 2500,\n"
+"      \"host_saved_ns\": 478270001,\n"
+"      \"plain_run_ns\": 58912,\n"
+"      \"replayed_run_ns\": 15840,\n"
 "      \"fallbacks\": [\n"
 "        {\n"
 "          \"reason\": \"cuMemcpyDtoH needs the host to wait\",\n"
@@ -429,6 +562,7 @@ START_TEST(json_holds_every_field)
 "      \"first_divergence\": {\n"
 "        \"run\": 2,\n"
 "        \"op_index\": 7,\n"
+"        \"call\": \"kernel\",\n"
 "        \"kernel\": \"k_axpy\",\n"
 "        \"what\": \"argument\",\n"
 "        \"arg\": 2,\n"
@@ -438,7 +572,31 @@ START_TEST(json_holds_every_field)
 "        \"new_bytes\": \"00200000ff7f0000\",\n"
 "        \"old_text\": null,\n"
 "        \"new_text\": null\n"
-"      }\n"
+"      },\n"
+"      \"watched_runs\": 100,\n"
+"      \"divergences\": [\n"
+"        {\n"
+"          \"op_index\": 7,\n"
+"          \"call\": \"kernel\",\n"
+"          \"kernel\": \"k_axpy\",\n"
+"          \"what\": \"argument\",\n"
+"          \"arg\": 1,\n"
+"          \"runs\": 99,\n"
+"          \"share\": 0.990,\n"
+"          \"pattern\": \"alternates among 2 buffers\"\n"
+"        },\n"
+"        {\n"
+"          \"op_index\": 9,\n"
+"          \"call\": \"kernel\",\n"
+"          \"kernel\": \"k_sum\",\n"
+"          \"what\": \"grid\",\n"
+"          \"arg\": -1,\n"
+"          \"runs\": 71,\n"
+"          \"share\": 0.710,\n"
+"          \"pattern\": \"grows\"\n"
+"        }\n"
+"      ],\n"
+"      \"advice\": []\n"
 "    },\n"
 "    {\n"
 "      \"name\": \"caf\xc3\xa9 of a name too long for the table\",\n"
@@ -449,6 +607,7 @@ START_TEST(json_holds_every_field)
 "      \"plain_runs\": 0,\n"
 "      \"calls\": 12345678,\n"
 "      \"swallowed\": 0,\n"
+"      \"swallowed_launches\": 0,\n"
 "      \"launches\": 0,\n"
 "      \"patched\": 0,\n"
 "      \"barriers\": 0,\n"
@@ -457,14 +616,24 @@ START_TEST(json_holds_every_field)
 "      \"nodes\": 0,\n"
 "      \"builds\": 0,\n"
 "      \"build_ns\": 0,\n"
+"      \"graph_ns\": 0,\n"
 "      \"device_bytes\": 0,\n"
 "      \"host_bytes\": 0,\n"
+"      \"plain_call_ns\": null,\n"
+"      \"host_saved_ns\": null,\n"
+"      \"plain_run_ns\": null,\n"
+"      \"replayed_run_ns\": null,\n"
 "      \"fallbacks\": [],\n"
 "      \"cuts\": [],\n"
 "      \"verified\": 0,\n"
 "      \"unverified\": [],\n"
 "      \"mistake\": null,\n"
-"      \"first_divergence\": null\n"
+"      \"first_divergence\": null,\n"
+"      \"watched_runs\": 0,\n"
+"      \"divergences\": [],\n"
+"      \"advice\": [\n"
+"        \"it ran once, and only what comes again is replayed\"\n"
+"      ]\n"
 "    }\n"
 "  ]\n"
 "}\n");
@@ -489,16 +658,25 @@ START_TEST(any_name_gives_well_formed_json_and_lines)
     cgs_region_report_t region;
     cgs_report_t        whole;
     cgs_fallback_t      fallback;
+    cgs_changes_t       differing;
     cgs_divergence_t    divergence = {.valid = true, .arg = -1};
     char                expected[128], *text, *c;
     size_t              i;
 
     for (i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+        differing                 = changes;
+        differing.entry[1].call   = differing.entry[1].kernel = names[i];
+        differing.entry[1].what   = names[i];
+        divergence.call           = names[i];
         divergence.kernel   = divergence.what = names[i];
         divergence.old_text = divergence.new_text = names[i];
         whole               = report_of(&divergence, &region);
         whole.version       = whole.program = whole.mode = names[i];
         whole.note          = region.name = region.state = names[i];
+        region.changes       = &differing;
+        region.cuts          = &fallback;
+        region.num_cuts      = 1;
+        region.runs          = 10;
         fallback.reason      = names[i];
         fallback.count       = 1;
         region.fallbacks     = &fallback;
@@ -681,7 +859,10 @@ int main(void)
 
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, the_table_is_aligned_and_says_all);
-    tcase_add_test(tests, without_a_region_the_table_says_what_one_is);
+    tcase_add_test(tests,
+                   the_first_line_says_whether_it_is_active_or_why_not);
+    tcase_add_test(tests, what_was_not_measured_is_not_known);
+    tcase_add_test(tests, regions_that_ran_once_are_no_rows_among_many);
     tcase_add_test(tests, a_divergence_shows_bytes_as_numbers_or_in_order);
     tcase_add_test(tests, a_divergence_without_bytes_shows_texts_or_nothing);
     tcase_add_test(tests,
