@@ -350,6 +350,32 @@ err:
     return -ENOMEM;
 }
 
+static int cgs_config_parse_glob(const cgs_config_field_t *field,
+                                 const char *value, void *base)
+{
+    char *copy;
+
+    if (*value == '\0') {
+        return -EINVAL;
+    }
+    copy = strdup(value);
+    if (copy == NULL) {
+        return -ENOMEM;
+    }
+    cgs_config_replace(cgs_config_at(field, base), copy);
+    return 0;
+}
+
+static int cgs_config_parse_between(const cgs_config_field_t *field,
+                                    const char *value, void *base)
+{
+    if (strcmp(value, "sync") != 0) {
+        return -EINVAL;
+    }
+    *(bool *)cgs_config_at(field, base) = true;
+    return 0;
+}
+
 /* The name as it will be understood after a chdir of the program. The %p and
  * %h in it are expanded later, so a percent sign of the directory is doubled */
 static int cgs_config_parse_file(const cgs_config_field_t *field,
@@ -435,6 +461,14 @@ static int cgs_config_parse_exclude(const cgs_config_field_t *field,
 static const cgs_config_field_t cgs_config_keys[] = {
     {"nvtx", cgs_config_parse_nvtx, 0, CGS_CONFIG_IN_RULES, NULL,
      "the text of a range or a glob for it, after domain: for a domain"},
+    {"from", cgs_config_parse_glob, offsetof(cgs_rule_t, from),
+     CGS_CONFIG_IN_RULES, NULL, "a glob for the name of a kernel"},
+    {"to", cgs_config_parse_glob, offsetof(cgs_rule_t, to),
+     CGS_CONFIG_IN_RULES, NULL, "a glob for the name of a kernel"},
+    {"calls", cgs_config_parse_unsigned, offsetof(cgs_rule_t, calls),
+     CGS_CONFIG_IN_RULES, NULL, "a whole number from 0 to 4294967295"},
+    {"between", cgs_config_parse_between, offsetof(cgs_rule_t, between),
+     CGS_CONFIG_IN_RULES, NULL, "sync"},
     {"warmup", cgs_config_parse_unsigned, offsetof(cgs_rule_t, warmup),
      CGS_CONFIG_ANYWHERE, NULL, "a whole number from 0 to 4294967295"},
     {"on_change", cgs_config_parse_word, offsetof(cgs_rule_t, on_change),
@@ -602,6 +636,8 @@ static void cgs_config_release_rule(cgs_rule_t *rule)
     free(rule->name);
     free(rule->nvtx_domain);
     free(rule->nvtx);
+    free(rule->from);
+    free(rule->to);
 }
 
 static void cgs_config_apply_defaults(const cgs_config_item_t *item,
@@ -630,6 +666,13 @@ static void cgs_config_apply_region(const cgs_config_item_t *item,
         return;
     }
     if (cgs_config_apply_words(item, true, &rule, ignored) != 0) {
+        goto err;
+    }
+    if (((rule.nvtx != NULL) + (rule.from != NULL) + rule.between > 1) ||
+        ((rule.from == NULL) && ((rule.to != NULL) || (rule.calls > 0))) ||
+        ((rule.to != NULL) && (rule.calls > 0))) {
+        cgs_config_reject(item, NULL, "", "one of nvtx, from and between; "
+                          "with from one of to and calls", ignored);
         goto err;
     }
     rule.name = strdup(name);
@@ -676,6 +719,9 @@ static const cgs_config_field_t cgs_config_variables[] = {
     {"CGSHIM_TRACE", cgs_config_parse_path,
      offsetof(cgs_config_build_t, config.trace), CGS_CONFIG_ANYWHERE, NULL,
      "the name of a file"},
+    {"CGSHIM_AUTO", cgs_config_parse_bool,
+     offsetof(cgs_config_build_t, config.automatic), CGS_CONFIG_ANYWHERE, NULL,
+     "0 or 1"},
     {"CGSHIM_DUMP", cgs_config_parse_path,
      offsetof(cgs_config_build_t, config.dump), CGS_CONFIG_ANYWHERE, NULL,
      "the name of a directory"},
@@ -1075,6 +1121,9 @@ const cgs_config_t *cgs_config_get(void)
 static bool cgs_config_rule_matches(const cgs_rule_t *rule, const char *domain,
                                     const char *text)
 {
+    if ((rule->from != NULL) || rule->between) {
+        return false;
+    }
     if (rule->nvtx == NULL) {
         return strcmp(rule->name, text) == 0;
     }

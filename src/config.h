@@ -50,6 +50,11 @@ typedef struct {
                                        NULL any domain */
     char            *nvtx;        /**< glob for the text of the range; NULL:
                                        the text equals the name */
+    char            *from, *to;   /**< globs for the kernels that the region
+                                       begins and ends with; NULL */
+    unsigned        calls;        /**< that it has, of those from `from`; 0:
+                                       that is not known */
+    bool            between;      /**< it is what is between two waits */
     unsigned        warmup;       /**< runs to let pass before recording */
     unsigned        max_defer_us; /**< longest time to hold work back
                                        while no further call comes */
@@ -82,6 +87,7 @@ typedef struct {
                                       NULL for stderr */
     char            *report;     /**< "stderr", or as log_file; NULL: none */
     char            *trace;      /**< file, as log_file; NULL: none */
+    bool            automatic;   /**< regions are found by themselves */
     char            *dump;       /**< directory, likewise */
 } cgs_config_t;
 

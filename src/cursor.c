@@ -288,7 +288,6 @@ bool cgs_cursor_swallow_launch(cgs_region_t *region,
  * the gate lets pass unseen. */
 static cgs_verdict_t watch(cgs_region_t *region, const cgs_call_t *call)
 {
-    --region->cursor.calls;
     --region->counts[call->kind];
     region->cursor.called_ns = cgs_clock_ns();
     return CGS_VERDICT_WATCH;
@@ -564,7 +563,7 @@ void cgs_cursor_finish(cgs_region_t *region)
         finish_replay(region);
     }
     cgs_recorder_end(region);
-    region->stats.calls += cursor->calls;
+    region->stats.calls += cursor->watches ? 0 : cursor->calls;
     if (cursor->has_recorded && (cursor->mode != CGS_RUN_PLAIN)) {
         note_recording(region);
     } else if (cursor->launched && !cursor->diverged) {
@@ -627,6 +626,8 @@ void cgs_cursor_start(cgs_region_t *region)
     } else if (!cgs_recording_is_empty(&region->recording)) {
         cgs_builder_run(region);
         cursor->mode       = CGS_RUN_REPLAY;
+        /* What was found by itself is found anew where it has changed. */
+        cursor->may_record &= !region->alone;
         cursor->verifies   = (region->rule->verify > 0) &&
                              (++region->replays % region->rule->verify == 0);
         cursor->is_watched = cgs_changes_start(&region->stats.changes);
@@ -635,6 +636,8 @@ void cgs_cursor_start(cgs_region_t *region)
         cgs_region_disown_streams(region);
         cgs_recording_release(&region->recording);
         cursor->mode = CGS_RUN_RECORD;
+        atomic_store_explicit(&region->records_alone, region->alone,
+                              memory_order_relaxed);
     } else {
         ++region->stats.plain_runs;
         cgs_region_fallback(region, "recordings did not last, so the next "

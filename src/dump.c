@@ -37,10 +37,6 @@
 /* Numbers that are tried for one graph. */
 #define MAX_TRIES   10000
 
-/* Of the C++ runtime, where the program has it. */
-extern char *__cxa_demangle(const char *name, char *buffer, size_t *length,
-                            int *status) __attribute__((weak));
-
 bool cgs_dump_on;
 
 static struct {
@@ -58,7 +54,6 @@ static char *kernel_name(CUfunction function)
 {
     const char *name = NULL;
     char       *demangled;
-    int        status = -1;
 
     if ((CGS_REAL(cuFuncGetName)(&name, function) != CUDA_SUCCESS) &&
         (CGS_REAL(cuKernelGetName)(&name, (CUkernel)function) !=
@@ -68,14 +63,8 @@ static char *kernel_name(CUfunction function)
     if (name == NULL) {
         return NULL;
     }
-    if ((__cxa_demangle != NULL) && !strncmp(name, "_Z", 2) &&
-        (strlen(name) < MAX_KERNEL)) {
-        demangled = __cxa_demangle(name, NULL, NULL, &status);
-        if (demangled != NULL) {
-            return demangled;
-        }
-    }
-    return strdup(name);
+    demangled = strlen(name) < MAX_KERNEL ? cgs_text_demangle(name) : NULL;
+    return demangled != NULL ? demangled : strdup(name);
 }
 
 /* At most so many bytes of a name, on one line. */

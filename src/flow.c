@@ -19,6 +19,7 @@
 #include "doors.h"
 #include "graph.h"
 #include "life.h"
+#include "marks.h"
 
 #define MAX_OPEN 256
 /* How long exit waits for a thread that is issuing work. */
@@ -112,12 +113,31 @@ static void flush_locked(cgs_region_t *region, const char *reason)
     --cgs_self.guard;
 }
 
-/* Issue what a run of another thread holds back. */
+/* Issue what a run of another thread holds back. Where that thread's run is its
+ * own affair such a call ends a chunk, in the recording too. */
 static void flush(cgs_region_t *region, const char *reason)
 {
     cgs_lock(&region->lock);
-    flush_locked(region, reason);
+    if (region->alone) {
+        ++cgs_self.guard;
+        cgs_cursor_barrier(region, reason);
+        --cgs_self.guard;
+    } else {
+        flush_locked(region, reason);
+    }
     cgs_unlock(&region->lock);
+}
+
+/* The thread of the open run has ended: end the run. */
+static void end_abandoned(cgs_region_t *region)
+{
+    if (!cgs_lock_try(&region->lock)) {
+        return;
+    }
+    cgs_cursor_go_plain(region, "its thread ended");
+    cgs_unlock(&region->lock);
+    atomic_store(&region->abandoned, false);
+    cgs_region_leave(region);
 }
 
 /*
@@ -146,7 +166,10 @@ static void flush_others(const cgs_region_t *own, CUstream stream)
     for (i = 0; i < limit; ++i) {
         region = atomic_load_explicit(&flow.open[i], memory_order_acquire);
         if ((region == NULL) || (region == own) ||
-            (atomic_load_explicit(&region->held, memory_order_acquire) == 0)) {
+            ((atomic_load_explicit(&region->held, memory_order_acquire) ==
+              0) &&
+             !atomic_load_explicit(&region->records_alone,
+                                   memory_order_relaxed))) {
             continue;
         }
         if ((stream == NULL) ||
@@ -223,6 +246,9 @@ bool cgs_flow_look(uint64_t now_us, cgs_flow_look_t *state)
             held = true;
             look_at(region, now_us);
         }
+        if (atomic_load(&region->abandoned)) {
+            end_abandoned(region);
+        }
     }
     return held;
 }
@@ -258,7 +284,8 @@ static cgs_region_t *find_region(CUstream stream)
     limit = atomic_load_explicit(&flow.limit, memory_order_acquire);
     for (i = 0; i < limit; ++i) {
         region = atomic_load_explicit(&flow.open[i], memory_order_acquire);
-        if ((region != NULL) && cgs_region_owns_stream(region, stream)) {
+        if ((region != NULL) && !region->alone &&
+            cgs_region_owns_stream(region, stream)) {
             self->run_serial = atomic_load(&region->run_serial);
             self->region     = region;
             self->joined     = true;
@@ -274,9 +301,13 @@ cgs_verdict_t cgs_flow_before(cgs_call_t *call)
     cgs_thread_t  *self = &cgs_self;
     cgs_region_t  *region;
     cgs_verdict_t verdict;
+    bool          over;
 
     if (__builtin_expect(self->guard > 0, 0)) {
         return CGS_VERDICT_PASS;
+    }
+    if (__builtin_expect(cgs_marks_on, 0)) {
+        cgs_marks_before(call);
     }
     region = find_region(call->stream);
     if (region == NULL) {
@@ -316,8 +347,13 @@ cgs_verdict_t cgs_flow_before(cgs_call_t *call)
         call->result    = region->pending;
         region->pending = CUDA_SUCCESS;
     }
+    over = cgs_region_is_over(region);
     cgs_unlock(&region->lock);
     --self->guard;
+    if (__builtin_expect(cgs_marks_on, 0) &&
+        (verdict == CGS_VERDICT_SWALLOWED)) {
+        cgs_marks_after(over);
+    }
     return verdict;
 }
 
@@ -349,6 +385,7 @@ CUresult cgs_flow_after(cgs_call_t *call, cgs_verdict_t verdict,
                         CUresult result)
 {
     cgs_region_t *region;
+    bool         over;
 
     /* A call from inside a driver call of ours, as tools make them from their
      * callbacks: the lock may be this thread's already. */
@@ -369,8 +406,12 @@ CUresult cgs_flow_after(cgs_call_t *call, cgs_verdict_t verdict,
         result          = region->pending;
         region->pending = CUDA_SUCCESS;
     }
+    over = cgs_region_is_over(region);
     cgs_unlock(&region->lock);
     --cgs_self.guard;
+    if (__builtin_expect(cgs_marks_on, 0)) {
+        cgs_marks_after(over);
+    }
     return result;
 }
 
@@ -381,6 +422,9 @@ void cgs_barrier(unsigned index, cgs_kind_t kind)
 
     if ((self->guard > 0) || cgs_life_is_child()) {
         return;
+    }
+    if (__builtin_expect(cgs_marks_on, 0)) {
+        cgs_marks_barrier(index);
     }
     region = lock_own_region();
     if (region != NULL) {
@@ -411,6 +455,9 @@ void cgs_flow_wait_stream(CUstream stream, unsigned index)
 
     if ((self->guard > 0) || cgs_life_is_child()) {
         return;
+    }
+    if (__builtin_expect(cgs_marks_on, 0)) {
+        cgs_marks_barrier(index);
     }
     region = lock_own_region();
     if (region != NULL) {
@@ -445,6 +492,9 @@ void cgs_flow_wait_event(CUevent event, unsigned index)
 
     if ((self->guard > 0) || cgs_life_is_child()) {
         return;
+    }
+    if (__builtin_expect(cgs_marks_on, 0)) {
+        cgs_marks_barrier(index);
     }
     region = lock_own_region();
     if (region != NULL) {

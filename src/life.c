@@ -23,6 +23,7 @@
 #include "entries.h"
 #include "flow.h"
 #include "log.h"
+#include "marks.h"
 #include "nvtx.h"
 #include "ranges.h"
 #include "summary.h"
@@ -155,6 +156,7 @@ static void driver_ready(void)
     cgs_trace_start(config->trace, CGS_TRACE_MAX_BYTES);
     cgs_dump_start(config->dump, CGS_DUMP_MAX_FILES);
     check_driver();
+    cgs_marks_start();
 }
 
 void cgs_life_driver_ready(void)

@@ -17,6 +17,8 @@
 #include "graph.h"
 #include "life.h"
 #include "log.h"
+#include "marks.h"
+#include "timer.h"
 
 /* Ranges and regions that are remembered; later names are left alone. */
 #define MAX_RANGES  65536
@@ -84,13 +86,14 @@ cgs_region_t *cgs_region_find(const char *name)
 }
 
 /* Under the lock. */
-static cgs_region_t *add_region(const char *name, const cgs_rule_t *rule)
+static cgs_region_t *add_region(const char *name, const cgs_rule_t *rule,
+                                bool alone)
 {
     cgs_region_t *region;
 
     HASH_FIND_STR(regions.names, name, region);
     if (region != NULL) {
-        return region;
+        return region->alone == alone ? region : NULL;
     }
     if (regions.num_regions == MAX_REGIONS) {
         cgs_log_often(CGS_LOG_WARN, "more than %d regions: %s is left alone",
@@ -102,7 +105,8 @@ static cgs_region_t *add_region(const char *name, const cgs_rule_t *rule)
         return NULL;
     }
     region->name = strdup(name);
-    region->rule = rule;
+    region->rule  = rule;
+    region->alone = alone;
     if (region->name == NULL) {
         free(region);
         return NULL;
@@ -130,10 +134,10 @@ static cgs_region_t *decide(const char *domain, const char *text,
         return NULL;
     }
     if (rule != NULL) {
-        return rule->enable ? add_region(rule->name, rule) : NULL;
+        return rule->enable ? add_region(rule->name, rule, false) : NULL;
     }
     return config->every_range && config->defaults.enable && !start_end ?
-           add_region(text, &config->defaults) : NULL;
+           add_region(text, &config->defaults, false) : NULL;
 }
 
 /* Remember what a range turned out to be. Under the lock. @return NULL where
@@ -227,6 +231,45 @@ cgs_region_t *cgs_region_of_range(const char *domain, const char *text,
         return (*slot)->region;
     }
     return find_region(domain, text, false, slot);
+}
+
+cgs_region_t *cgs_region_of_rule(const cgs_rule_t *rule)
+{
+    cgs_region_t *region;
+
+    cgs_lock(&regions.lock);
+    region = add_region(rule->name, rule, false);
+    cgs_unlock(&regions.lock);
+    return region;
+}
+
+cgs_region_t *cgs_region_automatic(const char *name, uint64_t unit)
+{
+    const cgs_rule_t *rule = &cgs_config_get()->defaults;
+    cgs_region_t     *region;
+
+    cgs_lock(&regions.lock);
+    region = add_region(name, rule, true);
+    cgs_unlock(&regions.lock);
+    if ((region == NULL) || atomic_exchange(&region->claimed, true)) {
+        return NULL;
+    }
+    if (region->unit != unit) {
+        cgs_region_destroy(region, "it is to repeat something else");
+        region->unit = unit;
+    }
+    return region;
+}
+
+void cgs_region_give_back(cgs_region_t *region)
+{
+    atomic_store(&region->claimed, false);
+}
+
+void cgs_region_abandon(cgs_region_t *region)
+{
+    atomic_store(&region->abandoned, true);
+    cgs_timer_arm();
 }
 
 bool cgs_region_owns_stream(const cgs_region_t *region, CUstream stream)
@@ -457,7 +500,9 @@ void cgs_region_leave(cgs_region_t *region)
                           !cgs_recording_is_empty(&region->recording),
                           memory_order_relaxed);
     atomic_fetch_add(&region->run_serial, 1);
-    region->range_id = 0;
+    region->range_id  = 0;
+    region->last_call = 0;
+    atomic_store_explicit(&region->records_alone, false, memory_order_relaxed);
     cgs_unlock(&region->lock);
     --cgs_self.guard;
 
@@ -668,4 +713,5 @@ void cgs_region_destroy_all(const char *reason)
         cgs_region_destroy(region, reason);
     }
     cgs_function_forget_all();
+    cgs_marks_forget();
 }

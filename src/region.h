@@ -155,6 +155,15 @@ typedef struct cgs_region {
                                       the lock */
     atomic_uint   shut;          /**< runs that go plain without a question */
     atomic_bool   has_recording;
+
+    /* Of a region that was found by itself. */
+    bool          alone;         /**< it is that; calls of other threads do
+                                      not belong to its runs. Constant */
+    atomic_bool   claimed;       /**< a thread's, which may enter it */
+    uint64_t      unit;          /**< hash of what it repeats; the claimer's */
+    atomic_bool   records_alone; /**< a run that is recorded ends a chunk where
+                                      another thread's call comes */
+    atomic_bool   abandoned;     /**< the thread of the open run has ended */
     atomic_ullong entered, entered_before; /**< the last two runs' numbers, of
                                                 all regions' runs */
 
@@ -169,6 +178,8 @@ typedef struct cgs_region {
     cgs_gate_t         gate;
     bool               events_vary; /**< which records are of one event is
                                          not the same in all runs */
+    uint64_t           last_call;  /**< the run ends with so many calls; 0:
+                                        that is not known */
     bool               recapture;  /**< record anew at the next run */
     bool               watch;      /**< have the next run plain, and time the
                                         driver's calls in it */
@@ -197,6 +208,35 @@ typedef struct cgs_region {
  */
 cgs_region_t *cgs_region_of_range(const char *domain, const char *text,
                                   bool start_end);
+
+/** The region of a rule that needs no range, made at first sight. Any thread.
+ *  @return A region, or NULL: there are too many. */
+cgs_region_t *cgs_region_of_rule(const cgs_rule_t *rule);
+
+/**
+ * Claim a region for what a thread found to repeat, made at first sight. What
+ * it holds of another unit is destroyed. Any thread.
+ *
+ * @param unit Hash of what it repeats.
+ *
+ * @return A region, to be given back by cgs_region_give_back(), or NULL: it is
+ *         claimed already, or there are too many.
+ */
+cgs_region_t *cgs_region_automatic(const char *name, uint64_t unit);
+void cgs_region_give_back(cgs_region_t *region);
+
+/** The thread of the open run ends: another one is to end the run. */
+void cgs_region_abandon(cgs_region_t *region);
+
+/** Whether the open run has had its last call, or does no more than let calls
+ *  pass. Under the region's lock. */
+static inline bool cgs_region_is_over(const cgs_region_t *region)
+{
+    return (region->last_call > 0) &&
+           ((region->cursor.calls >= region->last_call) ||
+            ((region->cursor.mode == CGS_RUN_PLAIN) &&
+             region->cursor.diverged));
+}
 
 /** What came of entering a region. */
 typedef enum {

@@ -246,3 +246,16 @@ int cgs_text_file_name(const char *name, size_t size, char *out)
     out[length] = '\0';
     return 0;
 }
+
+/* Of the C++ runtime, where the program has it. */
+extern char *__cxa_demangle(const char *name, char *buffer, size_t *length,
+                            int *status) __attribute__((weak));
+
+char *cgs_text_demangle(const char *name)
+{
+    int status = -1;
+
+    return (__cxa_demangle != NULL) && (name != NULL) &&
+           (strncmp(name, "_Z", 2) == 0) ?
+           __cxa_demangle(name, NULL, NULL, &status) : NULL;
+}

@@ -69,4 +69,14 @@ size_t cgs_text_escape(char *out, size_t size, const char *in);
  */
 int cgs_text_file_name(const char *name, size_t size, char *out);
 
+/**
+ * The name of a C++ function as people write it, where the program has the C++
+ * runtime.
+ *
+ * @param name May be NULL.
+ *
+ * @return To be freed; NULL where it is no such name, or cannot be told.
+ */
+char *cgs_text_demangle(const char *name);
+
 #endif

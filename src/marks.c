@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One region of this kind is open in a thread at a time. It is entered before
+ * its first call and left right after its last, or where the next one begins.
+ */
+#include "marks.h"
+
+#include <fnmatch.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "doors.h"
+#include "flow.h"
+#include "function.h"
+#include "life.h"
+#include "region.h"
+#include "text.h"
+#include "watch.h"
+
+/* Kernels whose rules a thread knows. */
+#define MAX_KERNELS 256
+/* Rules that begin or end at kernels; later ones are left alone. */
+#define MAX_RULES 32
+
+/* Which rules begin and end at a kernel: a bit for each. */
+typedef struct {
+    CUfunction function;
+    uint32_t   from, to;
+} kernel_t;
+
+/* Of one thread. */
+typedef struct {
+    cgs_region_t     *region; /* that is open, or NULL */
+    const cgs_rule_t *rule;   /* that opened it; NULL: found by itself */
+    bool             last;    /* the call that is made is its last */
+    bool             passes;  /* until the next wait nothing begins */
+    cgs_watch_t      *watch;  /* NULL: nothing is looked for */
+    unsigned         forgot;  /* state of what is known of kernels */
+    kernel_t         kernels[MAX_KERNELS];
+} marks_t;
+
+bool cgs_marks_on;
+
+static struct {
+    const cgs_rule_t *rules[MAX_RULES];
+    unsigned         num_rules;
+    bool             automatic;
+    pthread_key_t    key;
+    atomic_uint      forgot; /* changes when handles may mean other kernels */
+} marks;
+
+/* In the static TLS block: found without a call. */
+static __thread marks_t *own
+    __attribute__((tls_model("initial-exec")));
+
+/* ---- Threads ---- */
+
+/* The thread ends. Driver calls are no longer its to make: the timer's thread
+ * ends the run. */
+static void end_thread(void *arg)
+{
+    marks_t *thread = arg;
+
+    if ((thread->region != NULL) &&
+        (cgs_flow_own_region() == thread->region)) {
+        cgs_region_abandon(thread->region);
+        cgs_self.region = NULL;
+    }
+    cgs_watch_destroy(thread->watch);
+    free(thread);
+    own = NULL;
+}
+
+static marks_t *begin_thread(void)
+{
+    marks_t *thread = calloc(1, sizeof(*thread));
+
+    if (thread == NULL) {
+        return NULL;
+    }
+    if (marks.automatic) {
+        thread->watch = cgs_watch_create();
+    }
+    if (pthread_setspecific(marks.key, thread) != 0) {
+        cgs_watch_destroy(thread->watch);
+        free(thread);
+        return NULL;
+    }
+    own = thread;
+    return thread;
+}
+
+void cgs_marks_start(void)
+{
+    const cgs_config_t *config = cgs_config_get();
+    const cgs_rule_t   *rule;
+
+    for (rule = config->rules; rule < config->rules + config->num_rules;
+         ++rule) {
+        if (((rule->from != NULL) || rule->between) && rule->enable &&
+            (marks.num_rules < MAX_RULES)) {
+            marks.rules[marks.num_rules++] = rule;
+        }
+    }
+    marks.automatic = config->automatic;
+    if (((marks.num_rules == 0) && !marks.automatic) ||
+        (pthread_key_create(&marks.key, end_thread) != 0)) {
+        return;
+    }
+    cgs_marks_on = true;
+    cgs_life_gate_add(1); /* for good: every call is looked at */
+}
+
+/* ---- Rules ---- */
+
+void cgs_marks_forget(void)
+{
+    atomic_fetch_add(&marks.forgot, 1);
+}
+
+static bool is_kernel(const char *glob, const char *mangled,
+                      const char *demangled)
+{
+    return (glob != NULL) &&
+           ((fnmatch(glob, mangled, 0) == 0) ||
+            ((demangled != NULL) && (fnmatch(glob, demangled, 0) == 0)));
+}
+
+static void ask_rules(kernel_t *kernel, CUfunction function)
+{
+    const char *mangled   = cgs_function_name(function);
+    char       *demangled = cgs_text_demangle(mangled);
+    unsigned   i;
+
+    *kernel = (kernel_t){.function = function};
+    for (i = 0; i < marks.num_rules; ++i) {
+        kernel->from |= (uint32_t)is_kernel(marks.rules[i]->from, mangled,
+                                            demangled) << i;
+        kernel->to   |= (uint32_t)is_kernel(marks.rules[i]->to, mangled,
+                                            demangled) << i;
+    }
+    free(demangled);
+}
+
+static const kernel_t *find_kernel(marks_t *thread, const cgs_call_t *call)
+{
+    static const kernel_t no_kernel;
+    CUfunction function = call->kernel.shape.function;
+    unsigned   forgot   = atomic_load_explicit(&marks.forgot,
+                                               memory_order_relaxed);
+    kernel_t   *kernel;
+
+    if ((call->kind != CGS_OP_KERNEL) || (function == NULL)) {
+        return &no_kernel;
+    }
+    if (thread->forgot != forgot) {
+        memset(thread->kernels, 0, sizeof(thread->kernels));
+        thread->forgot = forgot;
+    }
+    kernel = &thread->kernels[((uintptr_t)function *
+                               UINT64_C(0x9e3779b97f4a7c15)) >> 56];
+    if (kernel->function != function) {
+        ++cgs_self.guard;
+        ask_rules(kernel, function);
+        --cgs_self.guard;
+    }
+    return kernel;
+}
+
+_Static_assert(MAX_KERNELS == 256, "find_kernel() takes 8 bits");
+
+/* ---- Entering and leaving ---- */
+
+static void leave(marks_t *thread)
+{
+    cgs_region_t *region = thread->region;
+    bool         whole;
+
+    cgs_region_leave(region);
+    cgs_self.region = NULL;
+    thread->region  = NULL;
+    thread->last    = false;
+    if (thread->rule == NULL) {
+        cgs_lock(&region->lock);
+        whole = !region->cursor.diverged;
+        cgs_unlock(&region->lock);
+        cgs_watch_left(thread->watch, whole);
+    }
+}
+
+static cgs_enter_t enter(marks_t *thread, cgs_region_t *region,
+                         const cgs_rule_t *rule, uint64_t num_calls)
+{
+    cgs_enter_t entered = cgs_region_enter(region);
+
+    if (entered == CGS_ENTERED) {
+        cgs_lock(&region->lock);
+        region->last_call = num_calls;
+        cgs_unlock(&region->lock);
+        thread->region = region;
+        thread->rule   = rule;
+    }
+    return entered;
+}
+
+static unsigned number_of(const cgs_rule_t *rule)
+{
+    unsigned i = 0;
+
+    while (marks.rules[i] != rule) {
+        ++i;
+    }
+    return i;
+}
+
+/* Whether a call is the last one of the rule's region. */
+static bool is_last(const cgs_rule_t *rule, const kernel_t *kernel)
+{
+    return (rule->to != NULL) && ((kernel->to >> number_of(rule)) & 1);
+}
+
+/* The first rule whose region begins with this call. */
+static void begin_by_rule(marks_t *thread, const kernel_t *kernel)
+{
+    const cgs_rule_t *rule;
+    cgs_region_t     *region;
+    unsigned         i;
+
+    for (i = 0; i < marks.num_rules; ++i) {
+        rule = marks.rules[i];
+        if (((kernel->from >> i) & 1) || (rule->between && !thread->passes)) {
+            region = cgs_region_of_rule(rule);
+            if ((region == NULL) ||
+                (enter(thread, region, rule, rule->calls) != CGS_ENTERED)) {
+                thread->passes |= rule->between;
+            }
+            return;
+        }
+    }
+}
+
+/* What the call means to the region that a rule has opened: the next one may
+ * begin with it. */
+static void go_on_by_rule(marks_t *thread, const kernel_t *kernel)
+{
+    const cgs_rule_t *rule = thread->rule;
+
+    if ((thread->region != NULL) && (rule != NULL) && (rule->from != NULL) &&
+        (rule->to == NULL) && (rule->calls == 0) &&
+        ((kernel->from >> number_of(rule)) & 1)) {
+        leave(thread);
+    }
+    if (thread->region == NULL) {
+        begin_by_rule(thread, kernel);
+    }
+    thread->last = (thread->region != NULL) && (thread->rule != NULL) &&
+                   is_last(thread->rule, kernel);
+}
+
+static void begin_by_itself(marks_t *thread, const cgs_call_t *call)
+{
+    cgs_region_t *region = cgs_watch_call(thread->watch, call);
+
+    if (region != NULL) {
+        cgs_watch_entered(thread->watch,
+                          enter(thread, region, NULL,
+                                cgs_watch_calls(thread->watch)));
+    }
+}
+
+/* Whether nothing may begin here; what is in between is seen by nobody. */
+static bool is_elsewhere(marks_t *thread)
+{
+    const cgs_region_t *region = cgs_flow_own_region();
+
+    if ((thread->region != NULL) && (thread->region != region)) {
+        thread->region = NULL; /* another thread has ended it */
+    }
+    if (cgs_self.shut || cgs_life_is_off() || cgs_flow_is_capturing() ||
+        ((region != NULL) && (thread->region == NULL))) {
+        if (thread->watch != NULL) {
+            cgs_watch_break(thread->watch);
+        }
+        return true;
+    }
+    return false;
+}
+
+void cgs_marks_before(const cgs_call_t *call)
+{
+    marks_t *thread = own != NULL ? own : begin_thread();
+
+    if ((thread == NULL) || is_elsewhere(thread)) {
+        return;
+    }
+    if (marks.num_rules > 0) {
+        go_on_by_rule(thread, find_kernel(thread, call));
+    }
+    if ((thread->region == NULL) && (thread->watch != NULL)) {
+        begin_by_itself(thread, call);
+    }
+}
+
+void cgs_marks_after(bool over)
+{
+    marks_t *thread = own;
+
+    if ((thread != NULL) && (thread->region != NULL) &&
+        (thread->last || over)) {
+        leave(thread);
+    }
+}
+
+/* Whether a function returns only when work on the device has ended: one that
+ * waits, or a copy that is not asynchronous. */
+static bool waits(const char *name)
+{
+    return (strstr(name, "Synchronize") != NULL) ||
+           ((strncmp(name, "cuMemcpy", 8) == 0) &&
+            (strstr(name, "Async") == NULL));
+}
+
+void cgs_marks_barrier(unsigned index)
+{
+    const char *name   = cgs_door_name(index);
+    marks_t    *thread = own;
+
+    if ((thread == NULL) || is_elsewhere(thread)) {
+        return;
+    }
+    if (waits(name)) {
+        thread->passes = false;
+        if ((thread->region != NULL) && (thread->rule != NULL) &&
+            thread->rule->between) {
+            leave(thread);
+        }
+    }
+    /* How often a program asks is chance. */
+    if ((thread->region == NULL) && (thread->watch != NULL) &&
+        (strstr(name, "Query") == NULL)) {
+        cgs_watch_barrier(thread->watch, index);
+    }
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Regions that begin and end at calls of the program, without NVTX: by rules
+ * (`from`, `to`, `calls`, `between`), and those that are found by themselves
+ * (CGSHIM_AUTO, watch.c).
+ *
+ * Ranges of NVTX come first: while one is open that is a region, or that the
+ * gate sends plain, nothing here begins.
+ */
+#ifndef CGS_MARKS_H
+#define CGS_MARKS_H
+
+#include <stdbool.h>
+
+#include "op.h"
+
+/** Whether the configuration asks for such regions; constant after
+ *  cgs_marks_start(). */
+extern bool cgs_marks_on;
+
+/** After a successful cuInit. */
+void cgs_marks_start(void);
+
+/** Before a call that puts work on a stream is looked at: it may be the first
+ *  of a region of this thread, or the first after one. */
+void cgs_marks_before(const cgs_call_t *call);
+
+/** The call has been dealt with.
+ *  @param over The open run has had its last call, or is no longer replayed. */
+void cgs_marks_after(bool over);
+
+/** Before a call that nothing may be held back across. */
+void cgs_marks_barrier(unsigned index);
+
+/** What is known of kernels by their handles is to be forgotten. Any thread. */
+void cgs_marks_forget(void);
+
+#endif

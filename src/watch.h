@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Automatic regions of one thread: what comes again in the sequence of its
+ * calls outside of regions, and when it begins.
+ *
+ * A token stands for what a call does, not for the values that it is given, so
+ * that a loop is seen whose buffers alternate or whose grids grow.
+ */
+#ifndef CGS_WATCH_H
+#define CGS_WATCH_H
+
+#include "op.h"
+#include "region.h"
+
+/** Owned by its thread. */
+typedef struct cgs_watch cgs_watch_t;
+
+/** @return NULL without memory. */
+cgs_watch_t *cgs_watch_create(void);
+
+/** Free it, and give back its regions; NULL is fine. */
+void cgs_watch_destroy(cgs_watch_t *watch);
+
+/**
+ * The next call that puts work on a stream, and no region of the thread is
+ * open. Calls the driver where a region is entered for the first time.
+ *
+ * @return The region that is entered with it, by cgs_region_enter(), or NULL.
+ *         What came of that is told to cgs_watch_entered().
+ */
+cgs_region_t *cgs_watch_call(cgs_watch_t *watch, const cgs_call_t *call);
+
+/** How many calls its run has. */
+uint32_t cgs_watch_calls(const cgs_watch_t *watch);
+
+/** Whether the region was entered; if not, the call is one like any other. */
+void cgs_watch_entered(cgs_watch_t *watch, cgs_enter_t entered);
+
+/** Its run has ended. @param whole It was as it was the last times. */
+void cgs_watch_left(cgs_watch_t *watch, bool whole);
+
+/** A call that nothing is held back across, outside of regions. */
+void cgs_watch_barrier(cgs_watch_t *watch, unsigned index);
+
+/** Calls that are not told of come in between. */
+void cgs_watch_break(cgs_watch_t *watch);
+
+#endif
