@@ -300,7 +300,8 @@ cgs_verdict_t cgs_cursor_before(cgs_region_t *region, cgs_call_t *call,
 
     ++cursor->calls;
     if (cursor->mode == CGS_RUN_PLAIN) {
-        return cursor->watches ? watch(region, call) : CGS_VERDICT_PASS;
+        return cursor->watches && !cgs_flow_is_capturing() ?
+               watch(region, call) : CGS_VERDICT_PASS;
     }
     if (call->refused) {
         cgs_cursor_barrier(region, call->reason);

@@ -236,8 +236,8 @@ static void cgs_log_tell_left_out(cgs_log_place_t *place,
     unsigned long long count = atomic_exchange(&place->left_out, 0);
 
     if (count > 0) {
-        cgs_log_line(level, "%llu more lines \"%.40s...\" are left out, no more "
-                     "than %d a second are written", count, fmt,
+        cgs_log_line(level, "%llu more lines \"%.40s...\" are left out, no "
+                     "more than %d a second are written", count, fmt,
                      CGS_LOG_MAX_OFTEN);
     }
 }

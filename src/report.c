@@ -112,8 +112,9 @@ static void cgs_report_format_time(char *out, int64_t ns)
     while (unit < 2 && left < units[unit].ns) {
         ++unit;
     }
-    *out = '-';
-    cgs_report_format_tenths(out + (ns < 0), left / (units[unit].ns / 10),
+    left /= units[unit].ns / 10;
+    *out  = '-';
+    cgs_report_format_tenths(out + (ns < 0 && left > 0), left,
                              units[unit].name);
 }
 

@@ -186,8 +186,8 @@ is swallowed_launches 275
 is swallowed_launches 275 constant
 is advice '[]' constant
 
-# What was saved is what the swallowed calls would have taken, less what was done
-# in their place: of measured figures alone.
+# What was saved is what the swallowed calls would have taken, less what was
+# done in their place: of measured figures alone.
 run changing_args
 for region in pointers scalar mixed; do
     call_ns=$(get plain_call_ns $region)
@@ -392,8 +392,8 @@ errors=
 
 # Each key of the reports is in the manual, and each of the manual's is there.
 sort -u "$scratch/keys" > "$scratch/reported"
-sed -n '/<!-- report keys -->/,/<!-- end report keys -->/s/^| \(`[^|]*\)|.*/\1/p' \
-    "$here/../README.md" | tr -c 'a-z_' '\n' | grep . | sort -u \
+sed -n '/<!-- report keys -->/,/<!-- end report keys -->/p' \
+    "$here/../README.md" | sed -n 's/^| \(`[^|]*\)|.*/\1/p' | tr -c 'a-z_' '\n' | grep . | sort -u \
     > "$scratch/documented"
 diff "$scratch/documented" "$scratch/reported" > "$scratch/diff" ||
     complain "keys of the manual (<) and of reports (>): $(cat "$scratch/diff")"
@@ -408,8 +408,8 @@ program=heat
 diverged=$(awk '/"reason": "a call was not as recorded"/ { getline
     gsub(/[^0-9]/, ""); sum += $0 } END { print sum + 0 }' "$report")
 written=$(grep -c ': recorded kernel .*, called kernel ' "$lines")
-left_out=$(sed -n 's/.* \([0-9]*\) more lines "region %s: run %llu, call .*/\1/p' \
-    "$lines" | awk '{ sum += $0 } END { print sum + 0 }')
+left_out=$(grep ' more lines "region %s: run %llu, call ' "$lines" |
+    sed 's/.* \([0-9]*\) more lines .*/\1/' | awk '{ sum += $0 } END { print sum + 0 }')
 [ "$diverged" -gt 1000 ] || complain "heat: diverged only $diverged times"
 [ "$left_out" -gt 0 ] || complain "heat: no line of the log is left out"
 [ $((written + left_out)) = "$diverged" ] ||

@@ -33,6 +33,7 @@ __attribute__((constructor(101))) static void configure(void)
     setenv("CGSHIM_REGION_disabled", "enable=0", 1);
     setenv("CGSHIM_REGION_short", "max_defer_us=2000", 1);
     setenv("CGSHIM_REGION_domain", "nvtx=dom:both", 1);
+    setenv("CGSHIM_REGION_gated", "gate=on", 1);
 }
 
 static cgs_region_t *region(const char *name)
@@ -2163,6 +2164,108 @@ static TCase *rules_and_ranges(void)
     return tests;
 }
 
+/* ---- What is measured for the report ---- */
+
+START_TEST(a_trial_times_the_drivers_calls_in_its_first_plain_run)
+{
+    const cgs_region_stats_t *gated = NULL;
+    unsigned                 i;
+
+    region_open();
+    for (i = 0; i < 300; ++i) {
+        run_steps("gated", 0, STEPS);
+        gated = stats("gated");
+        if (gated->times.watched) {
+            break;
+        }
+    }
+    ck_assert(gated->times.watched);
+    ck_assert_uint_eq(gated->plain_runs, 1);
+    ck_assert_uint_eq(gated->times.plain_calls.num, STEPS);
+    /* Counted as little as the other runs that the gate sends plain. */
+    ck_assert_uint_eq(gated->calls, (gated->runs - 1) * STEPS);
+    ck_assert_uint_eq(region("gated")->counts[CGS_OP_KERNEL], gated->calls);
+    ck_assert_uint_eq(reasons("gated", "it is no faster replayed"), 1);
+    /* The next ones of the trial go unseen. */
+    run_times("gated", 40, 0, STEPS);
+    ck_assert_uint_ge(stats("gated")->plain_runs, 7);
+    ck_assert_uint_eq(stats("gated")->times.plain_calls.num, STEPS);
+    check_word();
+}
+END_TEST
+
+START_TEST(first_launches_are_no_measure_of_a_call)
+{
+    region_open();
+    run_steps("r", 0, STEPS);
+    ck_assert_uint_eq(stats("r")->times.plain_calls.num, STEPS - 1);
+    run_steps("other", 0, STEPS);
+    ck_assert_uint_eq(stats("other")->times.plain_calls.num, STEPS);
+}
+END_TEST
+
+START_TEST(what_differs_is_counted_by_place_and_value)
+{
+    const cgs_change_t *change;
+    unsigned           i;
+
+    region_open();
+    for (i = 0; i < 20; ++i) {
+        enter("r");
+        step(1);
+        step(2 + i);
+        leave();
+    }
+    ck_assert_uint_eq(stats("r")->changes.watched, 19);
+    ck_assert_uint_eq(stats("r")->changes.num, 1);
+    change = &stats("r")->changes.entry[0];
+    ck_assert_uint_eq(change->op_index, 1);
+    ck_assert_str_eq(change->call, "kernel");
+    ck_assert_str_eq(change->kernel, "k_chain");
+    ck_assert_int_eq(change->arg, 1);
+    ck_assert_uint_eq(change->runs, 19);
+    ck_assert(!change->is_address);
+    ck_assert_int_eq(cgs_change_pattern(change), CGS_PATTERN_GROWS);
+    check_word();
+}
+END_TEST
+
+START_TEST(a_buffer_that_is_new_each_time_is_told_from_a_value)
+{
+    const cgs_change_t *change;
+    CUdeviceptr        buffer;
+    uint32_t           value = 1;
+    unsigned           i;
+
+    region_open();
+    for (i = 0; i < 20; ++i) {
+        buffer = core_alloc(sizeof(uint32_t), 0);
+        enter("r");
+        step(1);
+        PRG_CHECK(prg_launch(chain, core_stream, 1,
+                             (void *[]){&buffer, &value}));
+        leave();
+    }
+    change = &stats("r")->changes.entry[0];
+    ck_assert_uint_eq(change->op_index, 1);
+    ck_assert_int_eq(change->arg, 0);
+    ck_assert(change->is_address);
+    ck_assert_int_eq(cgs_change_pattern(change), CGS_PATTERN_NEW);
+}
+END_TEST
+
+static TCase *times(void)
+{
+    TCase *tests = tcase_create("times");
+
+    tcase_add_test(tests,
+                   a_trial_times_the_drivers_calls_in_its_first_plain_run);
+    tcase_add_test(tests, first_launches_are_no_measure_of_a_call);
+    tcase_add_test(tests, what_differs_is_counted_by_place_and_value);
+    tcase_add_test(tests, a_buffer_that_is_new_each_time_is_told_from_a_value);
+    return tests;
+}
+
 int main(void)
 {
     Suite *suite = suite_create("region");
@@ -2172,5 +2275,6 @@ int main(void)
     suite_add_tcase(suite, faults());
     suite_add_tcase(suite, endings());
     suite_add_tcase(suite, rules_and_ranges());
+    suite_add_tcase(suite, times());
     return core_run(suite);
 }

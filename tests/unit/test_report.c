@@ -50,7 +50,8 @@ static const cgs_region_report_t regions[] = {
         .name = "step", .state = "replaying", .runs = 1000,
         .replayed_runs = 996, .recordings = 1, .plain_runs = 3,
         .calls = 200000, .swallowed = 199800, .launches = 1998,
-        .patched = 7, .barriers = 1000, .variants = 3, .chunks = 2, .nodes = 200,
+        .patched = 7, .barriers = 1000, .variants = 3, .chunks = 2,
+        .nodes = 200,
         .builds = 2, .build_ns = 1249999, .device_bytes = 831489,
         .host_bytes = 65536, .swallowed_launches = 198801,
         .graph_ns = 19980000, .plain_call_ns = {true, 2500},
@@ -64,7 +65,8 @@ static const cgs_region_report_t regions[] = {
         },
         .first_divergence = {
             .valid = true, .run = 2, .op_index = 7, .call = "kernel",
-            .kernel = "k_axpy", .what = "argument", .arg = 2, .offset = 0, .size = 8,
+            .kernel = "k_axpy", .what = "argument", .arg = 2, .offset = 0,
+            .size = 8,
             .old_bytes = {0x00, 0x10, 0x00, 0x00, 0xff, 0x7f},
             .new_bytes = {0x00, 0x20, 0x00, 0x00, 0xff, 0x7f},
             .num_bytes = 8,
@@ -311,6 +313,8 @@ START_TEST(what_was_not_measured_is_not_known)
     region.host_saved_ns = (cgs_figure_t){true, -123456789};
     expect_in_table(&whole, "host time saved: -123.4 ms\n");
     expect_in_table(&whole, "  -123.4  ");
+    region.host_saved_ns.value = -99;
+    expect_in_table(&whole, "host time saved: 0.0 us\n");
     region.host_saved_ns.value = 12345678901;
     expect_in_table(&whole, "host time saved: 12.3 s\n");
 }
@@ -334,8 +338,8 @@ START_TEST(regions_that_ran_once_are_no_rows_among_many)
     table             = table_of(&whole);
     ck_assert_ptr_nonnull(strstr(table, "\n  step "));
     ck_assert_ptr_null(strstr(table, "\n  epoch "));
-    ck_assert_ptr_nonnull(strstr(table,
-                                 "\n  39 regions that ran once are left out\n"));
+    ck_assert_ptr_nonnull(strstr(table, "\n  39 regions that ran once are "
+                                 "left out\n"));
     ck_assert_ptr_nonnull(strstr(table, "advice: 39 regions \"epoch ...\" ran "
                                  "once: make them one by"));
     ck_assert_ptr_nonnull(strstr(table, "CGSHIM_REGION_epoch='nvtx=\"epoch "
@@ -380,7 +384,8 @@ END_TEST
 START_TEST(a_divergence_without_bytes_shows_texts_or_nothing)
 {
     cgs_divergence_t    divergence = {.valid = true, .run = 9, .op_index = 1,
-                                      .call = "kernel", .kernel = "k", .what = "grid",
+                                      .call = "kernel", .kernel = "k",
+                                      .what = "grid",
                                       .arg = -1};
     cgs_region_report_t region;
     cgs_report_t        whole;
