@@ -673,6 +673,9 @@ static const cgs_config_field_t cgs_config_variables[] = {
     {"CGSHIM_DUMP", cgs_config_parse_path,
      offsetof(cgs_config_build_t, config.dump), CGS_CONFIG_ANYWHERE, NULL,
      "the name of a directory"},
+    {"CGSHIM_PROFILE", cgs_config_parse_file,
+     offsetof(cgs_config_build_t, config.profile), CGS_CONFIG_ANYWHERE, NULL,
+     "stderr or the name of a file"},
     {NULL, NULL, 0, CGS_CONFIG_ANYWHERE, NULL, NULL}
 };
 
@@ -992,6 +995,7 @@ void cgs_config_release(cgs_config_t *config)
     free(config->report);
     free(config->trace);
     free(config->dump);
+    free(config->profile);
     memset(config, 0, sizeof(*config));
 }
 

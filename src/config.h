@@ -79,6 +79,8 @@ typedef struct {
     char            *report;     /**< "stderr", or as log_file; NULL: none */
     char            *trace;      /**< file, as log_file; NULL: none */
     char            *dump;       /**< directory, likewise */
+    char            *profile;    /**< as report: the program is profiled and
+                                      nothing is replayed */
 } cgs_config_t;
 
 /**

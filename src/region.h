@@ -108,6 +108,9 @@ typedef struct cgs_region {
     char              *name;
     const cgs_rule_t  *rule;
 
+    struct cgs_profile_region *profile; /**< what profile.c keeps, by its lock;
+                                             NULL where nothing is */
+
     /* The open run. Another thread may end it, or issue what it holds back;
      * `busy` is taken by the thread that enters. */
     atomic_bool      busy;
