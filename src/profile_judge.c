@@ -77,10 +77,12 @@ static uint64_t calls_of_graph(const cgs_profile_figures_t *figures)
                     (figures->waits > 0 ? CGS_COST_LATENESS : 1);
     uint64_t each = own_ns(figures) / figures->calls + CGS_COST_SWALLOW_NS;
     uint64_t num  = late / each;
+    uint64_t rows; /* between two waits in the range, the last at its end */
 
-    /* Each wait in the range cuts. */
-    num = num * (figures->waits_in + 1) > figures->calls ?
-          figures->calls / (figures->waits_in + 1) : num;
+    rows = figures->waits_in > 0 ? figures->waits_in : 1;
+    if (num * rows > figures->calls) {
+        num = figures->calls / rows;
+    }
     return num < 1 ? 1 : num;
 }
 
@@ -91,16 +93,18 @@ static uint64_t replayed_ns(const cgs_profile_figures_t *figures)
     uint64_t graphs = (figures->calls + size - 1) / size;
     uint64_t host   = own_ns(figures) + graphs * CGS_COST_GRAPH_NS +
                       figures->calls * CGS_COST_SWALLOW_NS;
-    uint64_t device = figures->graph_ns;
+    uint64_t device = figures->graph_ns + graphs * CGS_COST_NEXT_GRAPH_NS;
 
     if (size < MIN_CALLS) {
         return figures->plain_ns;
     }
-    if (figures->waits > 0) {
-        host += device / graphs;
-        return most(host, device) + CGS_COST_WAIT_NS;
+    if (figures->waits == 0) {
+        return most(host, device);
     }
-    return most(host, device);
+    if (host > device) {
+        host += device / graphs;
+    }
+    return most(host, device) + CGS_COST_WAIT_NS;
 }
 
 static void expect(cgs_profile_figures_t *figures)

@@ -20,6 +20,8 @@
 #define SCHEMA    1
 #define MAX_SHOWN 1024
 #define MAX_NAME  24
+/* Shorter gaps are nobody's affair. */
+#define MIN_GAP_NS 2000
 
 /* When a number is known. */
 typedef enum {
@@ -238,7 +240,8 @@ static void add_lines(cgs_text_t *text, const cgs_profile_figures_t *figures)
                        figures->sequences, figures->distinct, figures->length,
                        figures->commonest);
     }
-    for (i = 0; (i < CGS_PROFILE_GAPS) && (figures->gap[i].ns > 0); ++i) {
+    for (i = 0; (i < CGS_PROFILE_GAPS) && (figures->gap[i].ns > MIN_GAP_NS);
+         ++i) {
         cgs_text_print(text, "    the GPU idle for %" PRIu64 ".%u us between ",
                        figures->gap[i].ns / 1000,
                        (unsigned)(figures->gap[i].ns % 1000 / 100));
