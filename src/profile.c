@@ -33,7 +33,7 @@
 /* Runs of a region that are timed before it is recorded: so many, or fewer of
  * longer ones. */
 #define PLAIN_RUNS     16
-#define FEW_PLAIN_RUNS 6
+#define FEW_PLAIN_RUNS 7 /* of which some warm up */
 #define FEW_PLAIN_NS   20000000u
 /* Runs that are recorded, likewise. */
 #define RECORD_RUNS     64
@@ -41,9 +41,12 @@
 #define FEW_RECORD_NS   1000000000u
 /* A window in which other regions still want to be recorded. */
 #define MAX_WINDOW_NS   2000000000u
-/* Without a region: when the window begins, and how long it is. */
-#define IDLE_BEGIN_US   300000
-#define IDLE_WINDOW_US  1000000
+/* Without a region: the time before the window, its length, calls that are seen
+ * in both at least, and how often a thread looks. */
+#define IDLE_PLAIN_NS  300000000u
+#define IDLE_RECORD_NS 1000000000u
+#define IDLE_CALLS     500
+#define IDLE_LOOK_US   10000
 /* Runs that are open at once, and that are kept. */
 #define MAX_OPEN     256
 #define MAX_PROFILED 65536
@@ -191,25 +194,50 @@ static void choose_window(const cgs_profile_region_t *region)
     }
 }
 
-/* A program without regions, or one that takes its time before the first. */
+/* Under the lock: whether the thread's window begins, or ends. */
+static bool is_time_to_record(void)
+{
+    return !profile.is_recording && !profile.is_switching &&
+           (cgs_clock_ns() - profile.began_ns >= IDLE_PLAIN_NS) &&
+           (atomic_load(&cgs_profile_outside.calls) >= IDLE_CALLS);
+}
+
+static bool is_time_to_stop(void)
+{
+    return profile.is_recording && !profile.is_switching &&
+           (cgs_profile_cupti_is_full() ||
+            ((cgs_clock_ns() - profile.window_ns >= IDLE_RECORD_NS) &&
+             (atomic_load(&cgs_profile_outside.slow_calls) >= IDLE_CALLS)));
+}
+
+/* Until a region comes, or the program without one has been recorded. Under the
+ * lock. @return whether there is more to do. */
+static bool watch_once(void)
+{
+    if ((profile.regions != NULL) || profile.has_ended || profile.gave_up) {
+        return false;
+    }
+    if (is_time_to_record()) {
+        switch_to(true);
+    } else if (is_time_to_stop()) {
+        switch_to(false);
+        return false;
+    }
+    return true;
+}
+
 static void *watch(void *arg)
 {
+    bool more = true;
+
     (void)arg;
     pthread_setname_np(pthread_self(), "cgshim-profile");
-    usleep(IDLE_BEGIN_US);
-    pthread_mutex_lock(&profile.mutex);
-    if (!profile.was_loaded && !profile.has_ended && !profile.gave_up &&
-        !profile.is_switching && (profile.regions == NULL)) {
-        switch_to(true);
-        pthread_mutex_unlock(&profile.mutex);
-        usleep(IDLE_WINDOW_US);
+    while (more) {
+        usleep(IDLE_LOOK_US);
         pthread_mutex_lock(&profile.mutex);
-        if (profile.is_recording && !profile.has_ended &&
-            !profile.is_switching) {
-            switch_to(false);
-        }
+        more = watch_once();
+        pthread_mutex_unlock(&profile.mutex);
     }
-    pthread_mutex_unlock(&profile.mutex);
     return NULL;
 }
 

@@ -63,7 +63,9 @@ static void note_work(CUstream stream, uint64_t ns)
     }
     ++self->after.calls;
     self->after.call_ns += ns;
-    if (!atomic_load_explicit(&cgs_profile_is_slow, memory_order_relaxed)) {
+    if (atomic_load_explicit(&cgs_profile_is_slow, memory_order_relaxed)) {
+        add(&cgs_profile_outside.slow_calls, 1);
+    } else {
         add(&cgs_profile_outside.calls, 1);
         add(&cgs_profile_outside.call_ns, ns);
     }
@@ -81,11 +83,6 @@ static void note_wait(CUstream stream, uint64_t ns)
     counts = self->owner != NULL ? &self->in : &self->after;
     ++counts->waits;
     counts->wait_ns += ns;
-    if ((self->owner == NULL) &&
-        !atomic_load_explicit(&cgs_profile_is_slow, memory_order_relaxed)) {
-        add(&cgs_profile_outside.waits, 1);
-        add(&cgs_profile_outside.wait_ns, ns);
-    }
 }
 
 static CUstream config_stream(const CUlaunchConfig *config)

@@ -41,9 +41,10 @@ typedef struct {
 extern __thread cgs_profile_thread_t cgs_profile_self
     __attribute__((visibility("hidden")));
 
-/** Calls outside of runs while CUPTI was off. */
+/** Calls outside of runs. */
 typedef struct {
-    atomic_ullong calls, call_ns, waits, wait_ns;
+    atomic_ullong calls, call_ns; /**< while CUPTI was off */
+    atomic_ullong slow_calls;     /**< while it was on */
 } cgs_profile_outside_t;
 
 extern cgs_profile_outside_t cgs_profile_outside;

@@ -276,8 +276,8 @@ static void print_table(cgs_text_t *text, const cgs_profile_t *profile)
                    profile->elapsed_ns / 1000000);
     if (!profile->was_recorded) {
         cgs_text_print(text, "  the program ended before CUPTI was switched "
-                       "on: it needs 16 runs of a region, or a third of a "
-                       "second without one\n");
+                       "on: it needs 16 runs of a region, or without one a "
+                       "third of a second and 500 calls\n");
     }
     if (profile->left_out > 0) {
         cgs_text_print(text, "  %" PRIu64 " records and runs were left out: "

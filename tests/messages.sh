@@ -138,6 +138,7 @@ one_line CGSHIM_LOG_FILE= "stderr or the name of a file" -- CGSHIM_LOG_FILE=
 one_line CGSHIM_LOG_FILE= "$scratch/no/log" "No such file" "stderr" -- \
     CGSHIM_LOG=info "CGSHIM_LOG_FILE=$scratch/no/log"
 one_line CGSHIM_REPORT= "stderr or the name of a file" -- CGSHIM_REPORT=
+one_line CGSHIM_PROFILE= "stderr or the name of a file" -- CGSHIM_PROFILE=
 one_line CGSHIM_REPORT= "$scratch/no/report" "No such file" -- \
     "CGSHIM_REPORT=$scratch/no/report"
 for value in '' stderr; do
