@@ -159,6 +159,13 @@ static const char *us(uint64_t ns, char *out, size_t size)
     return out;
 }
 
+/* There were launches, but no work came of them. */
+static bool is_silent(const cgs_profile_figures_t *figures)
+{
+    return figures->is_profiled && (work_of(figures) > 0) &&
+           (figures->busy_ns == 0);
+}
+
 static void explain_unknown(cgs_profile_figures_t *figures)
 {
     if (figures->name == NULL) {
@@ -166,6 +173,9 @@ static void explain_unknown(cgs_profile_figures_t *figures)
                  figures->is_profiled ? "nothing was launched outside of "
                  "regions while CUPTI was off, so its times are not known" :
                  "nothing of it was recorded");
+    } else if (is_silent(figures)) {
+        snprintf(figures->why, sizeof(figures->why), "CUPTI did not tell what "
+                 "the GPU did for these calls");
     } else if (!figures->is_timed) {
         snprintf(figures->why, sizeof(figures->why), "%" PRIu64 " runs, none "
                  "of which was timed from its start to the next one's",
@@ -287,7 +297,7 @@ static void advise_outside(cgs_profile_figures_t *figures)
 void cgs_profile_judge(cgs_profile_figures_t *figures)
 {
     bool is_known = figures->is_timed && figures->is_profiled &&
-                    (figures->run_ns > 0) &&
+                    (figures->run_ns > 0) && !is_silent(figures) &&
                     ((figures->name == NULL) ||
                      ((figures->plain_runs >= MIN_RUNS) &&
                       (figures->profiled_runs >= MIN_RUNS)));

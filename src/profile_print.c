@@ -19,7 +19,10 @@
 /* Changed where a field goes or changes its meaning. */
 #define SCHEMA    1
 #define MAX_SHOWN 1024
-#define MAX_NAME  24
+#define MAX_NAME  20
+/* Of a kernel, and of a line. */
+#define MAX_KERNEL 64
+#define WIDTH      100
 /* Shorter gaps are nobody's affair. */
 #define MIN_GAP_NS 2000
 
@@ -201,7 +204,7 @@ static void add_row(cgs_text_t *text, const cgs_profile_figures_t *figures)
 
     cgs_text_escape(name, sizeof(name), figures->name != NULL ?
                     figures->name : "(outside)");
-    cgs_text_print(text, "  %-24s", name);
+    cgs_text_print(text, "  %-20s", name);
     if (figures->name != NULL) {
         cgs_text_print(text, " %7" PRIu64, figures->runs);
     } else {
@@ -226,28 +229,55 @@ static void add_row(cgs_text_t *text, const cgs_profile_figures_t *figures)
     cgs_text_print(text, "  %s\n", cgs_profile_bound_name(figures->bound));
 }
 
+/* Words, in lines that are no longer than the table. */
+static void add_wrapped(cgs_text_t *text, const char *first,
+                        const char *string)
+{
+    char   shown[MAX_SHOWN];
+    char   *word, *rest;
+    size_t column = strlen(first);
+
+    cgs_text_escape(shown, sizeof(shown), string);
+    cgs_text_print(text, "%s", first);
+    for (word = strtok_r(shown, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        if (column + strlen(word) + 1 > WIDTH) {
+            cgs_text_print(text, "\n     ");
+            column = 5;
+        }
+        cgs_text_print(text, " %s", word);
+        column += strlen(word) + 1;
+    }
+    cgs_text_print(text, "\n");
+}
+
+static void add_kernel(cgs_text_t *text, const char *before, const char *name)
+{
+    char shown[MAX_KERNEL];
+
+    cgs_text_escape(shown, sizeof(shown), name);
+    cgs_text_print(text, "%s%s", before, shown);
+}
+
 static void add_lines(cgs_text_t *text, const cgs_profile_figures_t *figures)
 {
     unsigned i;
 
-    cgs_text_print(text, "    ");
-    add_escaped(text, figures->why);
-    cgs_text_print(text, "\n");
+    add_wrapped(text, "   ", figures->why);
     if (figures->sequences > 0) {
         cgs_text_print(text, "    between waits: %" PRIu64 " rows of calls, %"
-                       PRIu64 " different ones; the commonest has %" PRIu64
+                       PRIu64 " different; the commonest has %" PRIu64
                        " calls and came %" PRIu64 " times\n",
                        figures->sequences, figures->distinct, figures->length,
                        figures->commonest);
     }
     for (i = 0; (i < CGS_PROFILE_GAPS) && (figures->gap[i].ns > MIN_GAP_NS);
          ++i) {
-        cgs_text_print(text, "    the GPU idle for %" PRIu64 ".%u us between ",
+        cgs_text_print(text, "    the GPU idle for %" PRIu64 ".%u us",
                        figures->gap[i].ns / 1000,
                        (unsigned)(figures->gap[i].ns % 1000 / 100));
-        add_escaped(text, figures->gap[i].before);
-        cgs_text_print(text, " and ");
-        add_escaped(text, figures->gap[i].after);
+        add_kernel(text, " between ", figures->gap[i].before);
+        add_kernel(text, " and ", figures->gap[i].after);
         cgs_text_print(text, "\n");
     }
     if (figures->advice[0] != '\0') {
@@ -283,7 +313,7 @@ static void print_table(cgs_text_t *text, const cgs_profile_t *profile)
         cgs_text_print(text, "  %" PRIu64 " records and runs were left out: "
                        "there was no room for them\n", profile->left_out);
     }
-    cgs_text_print(text, "  %-24s %7s %8s %10s %10s %10s %10s  %4s  %s\n",
+    cgs_text_print(text, "  %-20s %7s %8s %10s %10s %10s %10s  %4s  %s\n",
                    "region", "runs", "work", "run us", "launch us",
                    "GPU us", "replayed", "gain", "verdict");
     for (i = 0; i < profile->num_regions; ++i) {

@@ -105,7 +105,8 @@ said()
 {
     [ "$(wc -l < "$scratch/err")" = 1 ] ||
         complain "$1: $(wc -l < "$scratch/err") lines: $(cat "$scratch/err")"
-    grep -q "^cgshim: CGSHIM_PROFILE=.*$2.*there is no profile" "$scratch/err" ||
+    grep -q "^cgshim: CGSHIM_PROFILE=.*$2.*there is no profile" \
+        "$scratch/err" ||
         complain "$1: $(cat "$scratch/err")"
     [ ! -e "$profile" ] || complain "$1: there is a profile"
 }
@@ -198,7 +199,9 @@ check short 'first["runs"] == 12 and first["launches"] is None' \
 # A region that a rule has named; one that is left alone; odd names.
 run rule SIM_LAUNCH_NS=20000 CGSHIM_REGION_mine=nvtx=range* -- profiled
 check rule 'list(r) == ["mine"]' 'first["advice"] == "CGSHIM_REPORT=stderr"'
-run disabled CGSHIM_REGION_mine=nvtx=range*\ enable=0 -- profiled
+run disabled CGSHIM_DEFAULTS=enable=0 -- profiled
+silent disabled
+check disabled 'p["regions"] == []'
 name=$(printf 'a"b\\c\td\033e\377/../f')
 env SIM_LAUNCH_NS=5000 CGSHIM_PROFILE="$profile" LD_PRELOAD="$SHIM_LIB" \
     "CGSHIM_REGION_$name=nvtx=range*" "$programs/profiled" \
@@ -244,8 +247,8 @@ run off CGSHIM=off -- profiled
 
 # It is loaded for a profile alone.
 for value in "" "$profile"; do
-    env LD_DEBUG=files LD_DEBUG_OUTPUT="$scratch/loaded" LD_PRELOAD="$SHIM_LIB" \
-        ${value:+CGSHIM_PROFILE="$value"} "$programs/const_args" > /dev/null
+    env LD_DEBUG=files LD_DEBUG_OUTPUT="$scratch/loaded" \
+        LD_PRELOAD="$SHIM_LIB" ${value:+CGSHIM_PROFILE="$value"} "$programs/const_args" > /dev/null
     cat "$scratch"/loaded.* > "$scratch/all"
     rm -f "$scratch"/loaded.*
     if [ -z "$value" ]; then

@@ -76,6 +76,11 @@ static uint64_t stamp(uint64_t ns)
     return ns + (self.clock != NULL ? self.ahead_ns : AHEAD_NS);
 }
 
+static int is_on(CUpti_ActivityKind kind)
+{
+    return __atomic_load_n(&self.is_on[kind], __ATOMIC_RELAXED);
+}
+
 static int is_set(const char *value)
 {
     const char *text = getenv("SIM_CUPTI");
@@ -163,8 +168,9 @@ static void hear_call(const char *name, uint32_t correlation,
         }
     }
     if ((i == sizeof(calls) / sizeof(calls[0])) ||
-        !(self.is_on[CUPTI_ACTIVITY_KIND_DRIVER] ||
-          self.is_call_on[calls[i].cbid])) {
+        !(is_on(CUPTI_ACTIVITY_KIND_DRIVER) ||
+          __atomic_load_n(&self.is_call_on[calls[i].cbid],
+                          __ATOMIC_RELAXED))) {
         return;
     }
     record.call.cbid          = calls[i].cbid;
@@ -257,12 +263,11 @@ static void hear_set(const cu_sim_work_t *work)
 
 static void hear_work(const cu_sim_work_t *work)
 {
-    if ((work->kind == 'k') &&
-        self.is_on[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL]) {
+    if ((work->kind == 'k') && is_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) {
         hear_kernel(work);
-    } else if ((work->kind == 'c') && self.is_on[CUPTI_ACTIVITY_KIND_MEMCPY]) {
+    } else if ((work->kind == 'c') && is_on(CUPTI_ACTIVITY_KIND_MEMCPY)) {
         hear_copy(work);
-    } else if ((work->kind == 's') && self.is_on[CUPTI_ACTIVITY_KIND_MEMSET]) {
+    } else if ((work->kind == 's') && is_on(CUPTI_ACTIVITY_KIND_MEMSET)) {
         hear_set(work);
     } else {
         return;
@@ -309,13 +314,13 @@ EXPORT CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
     if (is_set("denied")) {
         return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
     }
-    self.is_on[kind] = 1;
+    __atomic_store_n(&self.is_on[kind], 1, __ATOMIC_RELAXED);
     return observe();
 }
 
 EXPORT CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 {
-    self.is_on[kind] = 0;
+    __atomic_store_n(&self.is_on[kind], 0, __ATOMIC_RELAXED);
     return CUPTI_SUCCESS;
 }
 
@@ -402,7 +407,7 @@ EXPORT CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid,
     if (cbid >= CUPTI_DRIVER_TRACE_CBID_SIZE) {
         return CUPTI_ERROR_INVALID_PARAMETER;
     }
-    self.is_call_on[cbid] = enable;
+    __atomic_store_n(&self.is_call_on[cbid], enable, __ATOMIC_RELAXED);
     return observe();
 }
 #endif

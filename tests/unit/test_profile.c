@@ -169,6 +169,12 @@ START_TEST(too_few_runs_say_nothing)
     ck_assert(!figures.has_gain);
     ck_assert_ptr_nonnull(strstr(figures.why, "3 recorded"));
 
+    /* Nor do calls of which CUPTI did not tell what came of them. */
+    set_up(64, 230);
+    figures.busy_ns = 0;
+    cgs_profile_judge(&figures);
+    ck_assert(!figures.has_gain);
+
     set_up(64, 230);
     figures.is_timed = false;
     cgs_profile_judge(&figures);
