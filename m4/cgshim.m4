@@ -46,6 +46,31 @@ CPPFLAGS=$cgshim_save_CPPFLAGS
 AS_IF([test "$have_nvtx" = no],
     [AC_MSG_ERROR([no nvtx3/nvToolsExt.h in $CUDA_DIR/include: install the
 NVTX headers of the CUDA Toolkit (package cuda-nvtx)])])
+
+# CUPTI's headers lie apart in some toolkits; without them there is no profile.
+CUPTI_CPPFLAGS=
+AC_MSG_CHECKING([for the headers of CUPTI])
+have_cupti=no
+for cgshim_dir in "$CUDA_DIR/include" "$CUDA_DIR/extras/CUPTI/include"; do
+    AS_IF([test $have_cupti = no && test -r "$cgshim_dir/cupti.h"],
+        [CPPFLAGS="$CPPFLAGS $CUDA_CPPFLAGS -isystem $cgshim_dir"
+        AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
+#include <cupti.h>
+#if CUPTI_API_VERSION < 26
+#error too old
+#endif
+]], [[CUpti_ActivityKernel9 kernel; CUpti_ActivityMemcpy5 copy;
+CUpti_ActivityMemset3 set; (void)kernel; (void)copy; (void)set;]])],
+            [have_cupti=yes
+            CUPTI_CPPFLAGS="-isystem $cgshim_dir"])
+        CPPFLAGS=$cgshim_save_CPPFLAGS])
+done
+AC_MSG_RESULT([$have_cupti])
+AS_IF([test $have_cupti = yes],
+    [AC_DEFINE([HAVE_CUPTI], [1], [Define to 1 with the headers of CUPTI])],
+    [AC_MSG_WARN([no cupti.h in $CUDA_DIR: CGSHIM_PROFILE is left out])])
+AC_SUBST([CUPTI_CPPFLAGS])
+AM_CONDITIONAL([HAVE_CUPTI], [test $have_cupti = yes])
 ])
 
 # CGSHIM_DEPENDENCIES

@@ -707,6 +707,9 @@ static const cgs_config_field_t cgs_config_variables[] = {
     {"CGSHIM_EXCLUDE", cgs_config_parse_exclude,
      offsetof(cgs_config_build_t, excluded), CGS_CONFIG_ANYWHERE, NULL,
      "globs of program names with commas between"},
+    {"CGSHIM_AUTO", cgs_config_parse_bool,
+     offsetof(cgs_config_build_t, config.automatic), CGS_CONFIG_ANYWHERE, NULL,
+     "0 or 1"},
     {"CGSHIM_LOG", cgs_config_parse_word,
      offsetof(cgs_config_build_t, config.log_level), CGS_CONFIG_ANYWHERE,
      cgs_config_level_words, "off, error, warn, info or debug"},
@@ -719,12 +722,12 @@ static const cgs_config_field_t cgs_config_variables[] = {
     {"CGSHIM_TRACE", cgs_config_parse_path,
      offsetof(cgs_config_build_t, config.trace), CGS_CONFIG_ANYWHERE, NULL,
      "the name of a file"},
-    {"CGSHIM_AUTO", cgs_config_parse_bool,
-     offsetof(cgs_config_build_t, config.automatic), CGS_CONFIG_ANYWHERE, NULL,
-     "0 or 1"},
     {"CGSHIM_DUMP", cgs_config_parse_path,
      offsetof(cgs_config_build_t, config.dump), CGS_CONFIG_ANYWHERE, NULL,
      "the name of a directory"},
+    {"CGSHIM_PROFILE", cgs_config_parse_file,
+     offsetof(cgs_config_build_t, config.profile), CGS_CONFIG_ANYWHERE, NULL,
+     "stderr or the name of a file"},
     {NULL, NULL, 0, CGS_CONFIG_ANYWHERE, NULL, NULL}
 };
 
@@ -1044,6 +1047,7 @@ void cgs_config_release(cgs_config_t *config)
     free(config->report);
     free(config->trace);
     free(config->dump);
+    free(config->profile);
     memset(config, 0, sizeof(*config));
 }
 

@@ -89,6 +89,8 @@ typedef struct {
     char            *trace;      /**< file, as log_file; NULL: none */
     bool            automatic;   /**< regions are found by themselves */
     char            *dump;       /**< directory, likewise */
+    char            *profile;    /**< as report: the program is profiled and
+                                      nothing is replayed */
 } cgs_config_t;
 
 /**

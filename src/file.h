@@ -8,6 +8,7 @@
 #define CGS_FILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 /** An open file. */
@@ -32,5 +33,15 @@ int cgs_file_open(const char *name, int flags, cgs_file_t *file);
 /** Whether the descriptor is still the file that was opened. Programs close
  *  all that they have not opened. Any thread. */
 bool cgs_file_is_ours(const cgs_file_t *file);
+
+/**
+ * Write a whole file, under another name first, so that nobody reads half of
+ * it; what is there already and no regular file is written to. Any thread.
+ *
+ * @param target Name of the file, with %p and %h.
+ *
+ * @return 0, or -errno.
+ */
+int cgs_file_write(const char *target, const void *data, size_t length);
 
 #endif

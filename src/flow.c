@@ -352,7 +352,7 @@ cgs_verdict_t cgs_flow_before(cgs_call_t *call)
     --self->guard;
     if (__builtin_expect(cgs_marks_on, 0) &&
         (verdict == CGS_VERDICT_SWALLOWED)) {
-        cgs_marks_after(over);
+        cgs_marks_after(call, over);
     }
     return verdict;
 }
@@ -410,7 +410,7 @@ CUresult cgs_flow_after(cgs_call_t *call, cgs_verdict_t verdict,
     cgs_unlock(&region->lock);
     --cgs_self.guard;
     if (__builtin_expect(cgs_marks_on, 0)) {
-        cgs_marks_after(over);
+        cgs_marks_after(call, over);
     }
     return result;
 }

@@ -25,6 +25,7 @@
 #include "log.h"
 #include "marks.h"
 #include "nvtx.h"
+#include "profile.h"
 #include "ranges.h"
 #include "summary.h"
 #include "timer.h"
@@ -40,6 +41,7 @@ static struct {
     pthread_once_t start;
     pthread_once_t ready;
     atomic_bool    off;
+    atomic_bool    no_regions; /* off, or profiled */
     atomic_bool    child;
     atomic_bool    ended;
     _Atomic(const char *) note;
@@ -58,6 +60,11 @@ bool cgs_life_is_off(void)
     return atomic_load_explicit(&life.off, memory_order_relaxed);
 }
 
+bool cgs_life_has_no_regions(void)
+{
+    return atomic_load_explicit(&life.no_regions, memory_order_relaxed);
+}
+
 bool cgs_life_is_child(void)
 {
     return atomic_load_explicit(&life.child, memory_order_relaxed);
@@ -73,12 +80,18 @@ const char *cgs_life_note(void)
     return atomic_load(&life.note);
 }
 
+static void go_off(void)
+{
+    atomic_store(&life.off, true);
+    atomic_store(&life.no_regions, true);
+}
+
 void cgs_life_refuse(const char *reason)
 {
     const char *none = NULL;
 
     atomic_compare_exchange_strong(&life.note, &none, reason);
-    atomic_store(&life.off, true);
+    go_off();
     cgs_log_often(CGS_LOG_WARN, "standing down: %s", reason);
 }
 
@@ -95,7 +108,9 @@ static void start(void)
     const cgs_config_t *config = cgs_config_get();
 
     if (config->mode == CGS_MODE_OFF) {
-        atomic_store(&life.off, true);
+        go_off();
+    } else if (config->profile != NULL) {
+        atomic_store(&life.no_regions, true);
     } else if (config->mode == CGS_MODE_OBSERVE) {
         cgs_life_gate_add(1); /* for good: every call is counted */
     }
@@ -144,11 +159,25 @@ static void check_driver(void)
     }
 }
 
+static void begin_profile(const char *target)
+{
+#if HAVE_CUPTI
+    cgs_profile_begin(target);
+#else
+    cgs_log_complain("CGSHIM_PROFILE=%s: this cgshim was built without the "
+                     "headers of CUPTI; there is no profile", target);
+#endif
+}
+
 static void driver_ready(void)
 {
     const cgs_config_t *config = cgs_config_get();
 
     if (cgs_life_is_off()) {
+        return;
+    }
+    if (config->profile != NULL) {
+        begin_profile(config->profile);
         return;
     }
     /* After cuInit, so that it runs before the driver's own handlers. */
@@ -174,7 +203,7 @@ static void after_fork_in_child(void)
     }
     cgs_trace_abandon();
     atomic_store(&life.child, true);
-    atomic_store(&life.off, true);
+    go_off();
     __atomic_store_n(&cgs_gate, 0, __ATOMIC_RELEASE);
 }
 

@@ -26,6 +26,10 @@ void cgs_life_driver_ready(void);
 /** Whether the shim does nothing more in this process. Any thread. */
 bool cgs_life_is_off(void);
 
+/** Whether ranges open no region: it does nothing, or the program is profiled
+ *  instead. Any thread. */
+bool cgs_life_has_no_regions(void);
+
 /** Whether the report was written and the program is about to end. */
 bool cgs_life_has_ended(void);
 

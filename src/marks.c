@@ -107,6 +107,7 @@ void cgs_marks_start(void)
     }
     marks.automatic = config->automatic;
     if (((marks.num_rules == 0) && !marks.automatic) ||
+        cgs_life_has_no_regions() ||
         (pthread_key_create(&marks.key, end_thread) != 0)) {
         return;
     }
@@ -174,20 +175,57 @@ _Static_assert(MAX_KERNELS == 256, "find_kernel() takes 8 bits");
 
 /* ---- Entering and leaving ---- */
 
-static void leave(marks_t *thread)
+/* The call that it ends with, or NULL: the next one is not its own. */
+static void leave(marks_t *thread, const cgs_call_t *call)
 {
-    cgs_region_t *region = thread->region;
-    bool         whole;
+    cgs_region_t    *region = thread->region;
+    cgs_watch_end_t end     = {0};
+    bool            diverged;
 
+    cgs_lock(&region->lock);
+    end.calls = region->cursor.calls;
+    end.call  = region->cursor.diverged ? call : NULL;
+    cgs_unlock(&region->lock);
     cgs_region_leave(region);
     cgs_self.region = NULL;
     thread->region  = NULL;
     thread->last    = false;
     if (thread->rule == NULL) {
         cgs_lock(&region->lock);
-        whole = !region->cursor.diverged;
+        diverged = region->cursor.diverged;
         cgs_unlock(&region->lock);
-        cgs_watch_left(thread->watch, whole);
+        end.is_known = !diverged || (end.call != NULL);
+        cgs_watch_left(thread->watch, &end);
+    }
+}
+
+/* Whether the open run is of a region that was found by itself. */
+static bool is_by_itself(const marks_t *thread)
+{
+    return (thread->region != NULL) && (thread->rule == NULL);
+}
+
+static uint64_t count_calls(cgs_region_t *region)
+{
+    uint64_t calls;
+
+    cgs_lock(&region->lock);
+    calls = region->cursor.calls;
+    cgs_unlock(&region->lock);
+    return calls;
+}
+
+/* Something else comes than what the region repeats. A recording of that is of
+ * no use. */
+static void leave_early(marks_t *thread)
+{
+    cgs_region_t *region  = thread->region;
+    bool         recorded = atomic_load_explicit(&region->records_alone,
+                                                 memory_order_relaxed);
+
+    leave(thread, NULL);
+    if (recorded) {
+        cgs_region_recapture(region);
     }
 }
 
@@ -251,7 +289,7 @@ static void go_on_by_rule(marks_t *thread, const kernel_t *kernel)
     if ((thread->region != NULL) && (rule != NULL) && (rule->from != NULL) &&
         (rule->to == NULL) && (rule->calls == 0) &&
         ((kernel->from >> number_of(rule)) & 1)) {
-        leave(thread);
+        leave(thread, NULL);
     }
     if (thread->region == NULL) {
         begin_by_rule(thread, kernel);
@@ -279,7 +317,7 @@ static bool is_elsewhere(marks_t *thread)
     if ((thread->region != NULL) && (thread->region != region)) {
         thread->region = NULL; /* another thread has ended it */
     }
-    if (cgs_self.shut || cgs_life_is_off() || cgs_flow_is_capturing() ||
+    if (cgs_self.shut || cgs_life_has_no_regions() || cgs_flow_is_capturing() ||
         ((region != NULL) && (thread->region == NULL))) {
         if (thread->watch != NULL) {
             cgs_watch_break(thread->watch);
@@ -296,6 +334,14 @@ void cgs_marks_before(const cgs_call_t *call)
     if ((thread == NULL) || is_elsewhere(thread)) {
         return;
     }
+    /* In a replay the cursor compares calls, and better. */
+    if (is_by_itself(thread) &&
+        atomic_load_explicit(&thread->region->records_alone,
+                             memory_order_relaxed) &&
+        !cgs_watch_expects_call(thread->watch, count_calls(thread->region),
+                                call)) {
+        leave_early(thread);
+    }
     if (marks.num_rules > 0) {
         go_on_by_rule(thread, find_kernel(thread, call));
     }
@@ -304,13 +350,13 @@ void cgs_marks_before(const cgs_call_t *call)
     }
 }
 
-void cgs_marks_after(bool over)
+void cgs_marks_after(const cgs_call_t *call, bool over)
 {
     marks_t *thread = own;
 
     if ((thread != NULL) && (thread->region != NULL) &&
         (thread->last || over)) {
-        leave(thread);
+        leave(thread, call);
     }
 }
 
@@ -327,20 +373,26 @@ void cgs_marks_barrier(unsigned index)
 {
     const char *name   = cgs_door_name(index);
     marks_t    *thread = own;
+    bool       counts;
 
     if ((thread == NULL) || is_elsewhere(thread)) {
         return;
+    }
+    /* How often a program asks is chance. */
+    counts = strstr(name, "Query") == NULL;
+    if (is_by_itself(thread) && counts &&
+        !cgs_watch_expects_barrier(thread->watch,
+                                   count_calls(thread->region), index)) {
+        leave_early(thread);
     }
     if (waits(name)) {
         thread->passes = false;
         if ((thread->region != NULL) && (thread->rule != NULL) &&
             thread->rule->between) {
-            leave(thread);
+            leave(thread, NULL);
         }
     }
-    /* How often a program asks is chance. */
-    if ((thread->region == NULL) && (thread->watch != NULL) &&
-        (strstr(name, "Query") == NULL)) {
+    if ((thread->region == NULL) && (thread->watch != NULL) && counts) {
         cgs_watch_barrier(thread->watch, index);
     }
 }

@@ -27,7 +27,7 @@ void cgs_marks_before(const cgs_call_t *call);
 
 /** The call has been dealt with.
  *  @param over The open run has had its last call, or is no longer replayed. */
-void cgs_marks_after(bool over);
+void cgs_marks_after(const cgs_call_t *call, bool over);
 
 /** Before a call that nothing may be held back across. */
 void cgs_marks_barrier(unsigned index);

@@ -13,26 +13,13 @@
 #include <stdlib.h>
 
 #include "config.h"
-
-/* What a call costs the program when it is swallowed, what a launch costs it
- * more, and the launch of a graph; a kernel takes at least so long. */
-#define SWALLOW_NS 60
-#define LAUNCH_NS  3000
-#define GRAPH_NS   1200
-#define KERNEL_NS  1000
-
-/* What one graph more costs the device. */
-#define NEXT_GRAPH_NS 1250
+#include "costs.h"
 
 /* Ops of the smallest first chunk, and the largest growth to the next. */
 #define FIRST_OPS  8
 #define MAX_GROWTH 16
 /* More in a graph save nothing. */
 #define MAX_OPS    2048
-/* The part of the gain that may be lost by lateness: half where the program
- * waits in each run; it may wait now and then where it does not. */
-#define LATENESS  2
-
 typedef struct {
     const cgs_chunk_t *chunk;
     uint32_t          *reach; /* by op: the first one that it or any after it
@@ -71,11 +58,11 @@ static bool can_cut(const plan_t *plan, uint32_t before)
 static uint32_t find_end(const plan_t *plan, uint32_t begin, uint64_t limit)
 {
     const cgs_chunk_t *chunk  = plan->chunk;
-    uint64_t          host_ns = SWALLOW_NS;
+    uint64_t          host_ns = CGS_COST_SWALLOW_NS;
     uint32_t          i;
 
     for (i = begin + 1; i < chunk->num_ops; ++i) {
-        host_ns += chunk->ops[i].gap_ns + SWALLOW_NS;
+        host_ns += chunk->ops[i].gap_ns + CGS_COST_SWALLOW_NS;
         if (((i - begin >= limit) || (host_ns > plan->late_ns)) &&
             can_cut(plan, i)) {
             return i;
@@ -135,9 +122,9 @@ static uint64_t done_ns(uint64_t num_ops, uint64_t call_ns, sizes_t sizes)
 
     for (; num_ops > 0; num_ops -= num) {
         num        = size < num_ops ? size : num_ops;
-        host_ns   += num * call_ns + GRAPH_NS;
+        host_ns   += num * call_ns + CGS_COST_GRAPH_NS;
         device_ns  = (host_ns > device_ns ? host_ns : device_ns) +
-                     num * KERNEL_NS + NEXT_GRAPH_NS;
+                     num * CGS_COST_KERNEL_NS + CGS_COST_NEXT_GRAPH_NS;
         size       = next_size(size, sizes.growth);
     }
     return device_ns;
@@ -168,7 +155,7 @@ static sizes_t best_sizes(uint64_t num_ops, uint64_t call_ns)
 static uint32_t plan_auto(plan_t *plan, bool synced, uint32_t *ends)
 {
     uint32_t num_ops = plan->chunk->num_ops;
-    uint64_t call_ns = SWALLOW_NS + usual_gap(plan->chunk);
+    uint64_t call_ns = CGS_COST_SWALLOW_NS + usual_gap(plan->chunk);
     sizes_t  sizes   = {MAX_OPS, 1};
     uint32_t num     = 0;
     uint32_t end     = 0;
@@ -177,7 +164,8 @@ static uint32_t plan_auto(plan_t *plan, bool synced, uint32_t *ends)
     if (synced) {
         sizes = best_sizes(num_ops, call_ns);
     }
-    plan->late_ns = (uint64_t)num_ops * LAUNCH_NS / (synced ? LATENESS : 1);
+    plan->late_ns = (uint64_t)num_ops * CGS_COST_LAUNCH_NS /
+                    (synced ? CGS_COST_LATENESS : 1);
     while (end < num_ops) {
         begin       = end;
         end         = find_end(plan, begin, sizes.first);

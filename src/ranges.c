@@ -13,6 +13,7 @@
 
 #include "flow.h"
 #include "life.h"
+#include "profile.h"
 #include "region.h"
 
 /* Start/end ranges that are open as regions. */
@@ -34,7 +35,8 @@ static void range_push(const char *domain, const char *text)
     cgs_region_t *region;
     cgs_enter_t  entered;
 
-    if (cgs_life_is_off()) {
+    if (cgs_life_has_no_regions()) {
+        cgs_profile_push(domain, text);
         return;
     }
     if (cgs_self.shut) {
@@ -79,7 +81,11 @@ static void range_pop(const char *domain)
         return;
     }
     region = cgs_flow_own_region();
-    if ((region == NULL) || cgs_self.joined || (region->range_id != 0) ||
+    if (region == NULL) {
+        cgs_profile_pop(domain);
+        return;
+    }
+    if (cgs_self.joined || (region->range_id != 0) ||
         !same_domain(region->domain, domain) || cgs_life_is_child()) {
         return;
     }
@@ -95,8 +101,11 @@ static void range_start(const char *domain, const char *text, uint64_t id)
 {
     cgs_region_t *region;
 
-    if (cgs_life_is_off() || cgs_self.shut ||
-        (cgs_flow_own_region() != NULL)) {
+    if (cgs_life_has_no_regions()) {
+        cgs_profile_start(domain, text, id);
+        return;
+    }
+    if (cgs_self.shut || (cgs_flow_own_region() != NULL)) {
         return;
     }
     region = cgs_region_of_range(domain, text, true);
@@ -114,6 +123,7 @@ static void range_end(uint64_t id)
     bool         found;
 
     if (cgs_life_is_child() || (atomic_load(&num_started) == 0)) {
+        cgs_profile_end(id);
         return;
     }
     for (region = cgs_region_first(); region != NULL; region = region->next) {

@@ -136,6 +136,9 @@ typedef struct cgs_region {
     char              *name;
     const cgs_rule_t  *rule;
 
+    struct cgs_profile_region *profile; /**< what profile.c keeps, by its lock;
+                                             NULL where nothing is */
+
     /* The open run. Another thread may end it, or issue what it holds back;
      * `busy` is taken by the thread that enters. */
     atomic_bool      busy;
@@ -228,14 +231,13 @@ void cgs_region_give_back(cgs_region_t *region);
 /** The thread of the open run ends: another one is to end the run. */
 void cgs_region_abandon(cgs_region_t *region);
 
-/** Whether the open run has had its last call, or does no more than let calls
- *  pass. Under the region's lock. */
+/** Whether the open run has had its last call, or is not what the region
+ *  repeats. Under the region's lock. */
 static inline bool cgs_region_is_over(const cgs_region_t *region)
 {
     return (region->last_call > 0) &&
            ((region->cursor.calls >= region->last_call) ||
-            ((region->cursor.mode == CGS_RUN_PLAIN) &&
-             region->cursor.diverged));
+            (region->alone && region->cursor.diverged));
 }
 
 /** What came of entering a region. */

@@ -6,18 +6,16 @@
 #include "report.h"
 
 #include "advice.h"
+#include "file.h"
 #include "log.h"
 #include "text.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Width of the table, and where its wrapped lines go on */
@@ -949,77 +947,6 @@ static void cgs_report_json(cgs_text_t *text, const cgs_report_t *report)
 
 /* ---- Where it goes ---- */
 
-/* A descriptor that is not 0, 1 or 2: the program may have closed those, and
- * what it prints in its last moments would land in the report */
-static int cgs_report_open(const char *name, int flags)
-{
-    int fd = open(name, flags | O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY |
-                  O_NONBLOCK, 0644);
-    int moved, status;
-
-    if (fd < 0) {
-        return -errno;
-    } else if (fd > STDERR_FILENO) {
-        return fd;
-    }
-    moved  = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    status = moved < 0 ? -errno : moved;
-    close(fd);
-    return status;
-}
-
-static int cgs_report_write_fd(int fd, const cgs_text_t *text)
-{
-    int status = cgs_log_write(fd, text->data, text->length);
-
-    /* A file system may keep its refusal until now */
-    if (close(fd) != 0 && status == 0) {
-        status = -errno;
-    }
-    return status;
-}
-
-/* Under another name first, so that nobody reads half a report */
-static int cgs_report_write_plain(const char *name, const cgs_text_t *text)
-{
-    char temporary[PATH_MAX + 32];
-    int  fd, status, attempt = 0;
-
-    do {
-        snprintf(temporary, sizeof(temporary), "%s.%d.%d.tmp", name,
-                 (int)getpid(), attempt);
-        fd = cgs_report_open(temporary, O_CREAT | O_EXCL);
-    } while (fd == -EEXIST && ++attempt < 100);
-    if (fd < 0) {
-        return fd;
-    }
-    status = cgs_report_write_fd(fd, text);
-    if (status == 0 && rename(temporary, name) != 0) {
-        status = -errno;
-    }
-    if (status != 0) {
-        unlink(temporary);
-    }
-    return status;
-}
-
-static int cgs_report_write_file(const char *target, const cgs_text_t *text)
-{
-    char        name[PATH_MAX];
-    struct stat st;
-    int         fd, status;
-
-    status = cgs_text_file_name(target, sizeof(name), name);
-    if (status != 0) {
-        return status;
-    }
-    if (lstat(name, &st) != 0 || S_ISREG(st.st_mode)) {
-        return cgs_report_write_plain(name, text);
-    }
-    fd = cgs_report_open(name, 0);
-    return fd < 0 ? fd : cgs_report_write_fd(fd, text);
-}
-
 int cgs_report_write(const cgs_report_t *report, const char *target)
 {
     bool       to_stderr   = strcmp(target, "stderr") == 0;
@@ -1038,7 +965,7 @@ int cgs_report_write(const cgs_report_t *report, const char *target)
     } else if (to_stderr) {
         status = cgs_log_write(STDERR_FILENO, text.data, text.length);
     } else {
-        status = cgs_report_write_file(target, &text);
+        status = cgs_file_write(target, text.data, text.length);
     }
     cgs_text_release(&text);
     pthread_setcancelstate(cancel_state, NULL);

@@ -19,8 +19,10 @@
 /* Units of a thread; for one more the one goes that was not used for
  * longest. */
 #define MAX_UNITS 32
-/* Places where units are known to begin, by the tokens before. */
-#define MAX_STARTS 256
+/* Places where units are known to begin, by the tokens before: sets of a few,
+ * as one may follow the other or itself. */
+#define NUM_SETS   128
+#define SET_STARTS 4
 /* Fewer calls are not worth a region: a unit is several blocks then. */
 #define MIN_CALLS 16
 /* Regions of one name: other loops, or other threads at the same time. */
@@ -29,9 +31,10 @@
 #define MAX_MISSES 3
 /* The longest wait is 16 << this, in times that it could begin. */
 #define MAX_SHIFT 12
-/* A loop around a loop is of no use where so many percent are replayed
- * already. */
-#define ENOUGH 95
+/* How many tokens were replayed is known at every so manieth, that many times
+ * back. */
+#define PAST_STEP 64u
+#define PASTS     1024u
 
 #define MULTIPLIER UINT64_C(0x9e3779b97f4a7c15)
 
@@ -69,15 +72,17 @@ typedef struct {
 struct cgs_watch {
     cgs_repeats_t *repeats;
     unit_t        units[MAX_UNITS];
-    start_t       starts[MAX_STARTS];
+    start_t       starts[NUM_SETS][SET_STARTS];
+    unsigned      next_start; /* of a set, to be overwritten */
     loop_t        loops[CGS_REPEATS_LEVELS];
     uint32_t      last_id;
     uint64_t      now;       /* counts runs */
     unit_t        *open;     /* whose run is open, or is to be */
     start_t       *by;       /* start that it was entered by */
     uint64_t      token;     /* of the call that opens it */
-    uint64_t      total, covered; /* tokens since a break, and of these in
-                                     runs */
+    uint32_t      barriers;  /* of the open run */
+    uint64_t      covered;   /* tokens in runs so far */
+    uint64_t      past[PASTS]; /* what that was */
 };
 
 /* ---- Tokens ---- */
@@ -220,22 +225,28 @@ static unit_t *find_room(cgs_watch_t *watch)
     return oldest;
 }
 
-static start_t *start_at(cgs_watch_t *watch, uint64_t gram)
+static start_t *starts_at(cgs_watch_t *watch, uint64_t gram)
 {
-    return &watch->starts[(gram * MULTIPLIER) >> 56];
+    return watch->starts[(gram * MULTIPLIER) >> 57];
 }
 
-_Static_assert(MAX_STARTS == 256, "start_at() takes 8 bits");
+_Static_assert(NUM_SETS == 128, "starts_at() takes 7 bits");
 
 static void add_start(cgs_watch_t *watch, uint64_t gram, const unit_t *unit,
                       bool is_own)
 {
+    start_t *set = starts_at(watch, gram);
+    start_t *start = &set[watch->next_start++ % SET_STARTS];
+    int     i;
+
+    for (i = 0; i < SET_STARTS; ++i) {
+        if ((set[i].gram == gram) && (set[i].id == unit->id)) {
+            return; /* its own one is the stricter, or it is known */
+        }
+        start = set[i].id == 0 ? &set[i] : start;
+    }
     if (gram != 0) {
-        *start_at(watch, gram) = (start_t){
-            .gram   = gram,
-            .id     = unit->id,
-            .is_own = is_own,
-        };
+        *start = (start_t){.gram = gram, .id = unit->id, .is_own = is_own};
     }
 }
 
@@ -278,6 +289,19 @@ static uint32_t count_calls(const cgs_watch_t *watch, uint32_t num)
     return calls;
 }
 
+/* Whether a loop, perhaps one around others, gains by being a unit: its recording is one round
+ * in which nothing is replayed, and it will come as often again as it has come
+ * so far. */
+static bool gains(const cgs_watch_t *watch, uint32_t period, uint64_t length)
+{
+    uint64_t count   = cgs_repeats_count(watch->repeats);
+    uint64_t begin   = (count - period) / PAST_STEP;
+    uint64_t covered = watch->covered - watch->past[begin % PASTS];
+    uint64_t rounds  = length / period + 1;
+
+    return rounds * (count - begin * PAST_STEP - covered) >= covered;
+}
+
 static void look_at_loop(const cgs_watch_t *watch, loop_t *loop,
                          uint32_t period)
 {
@@ -309,7 +333,8 @@ static void consider(cgs_watch_t *watch, int level)
     if ((period == 0) || loop->done ||
         (length + period < 2 * (uint64_t)loop->num) ||
         (loop->ends_at_barrier &&
-         !is_barrier(cgs_repeats_token(watch->repeats, 0)))) {
+         !is_barrier(cgs_repeats_token(watch->repeats, 0))) ||
+        !gains(watch, period, length)) {
         return;
     }
     known = find_equal(watch, cgs_repeats_hash(watch->repeats, 0, loop->num),
@@ -319,9 +344,6 @@ static void consider(cgs_watch_t *watch, int level)
         return; /* it may be one that begins elsewhere in the loop */
     }
     loop->done = true;
-    if ((level > 0) && (watch->covered * 100 >= watch->total * ENOUGH)) {
-        return;
-    }
     if (known != NULL) {
         add_start(watch, gram_before(watch, 0), known, true);
     } else {
@@ -329,12 +351,21 @@ static void consider(cgs_watch_t *watch, int level)
     }
 }
 
+static void add_token(cgs_watch_t *watch, uint64_t token)
+{
+    uint64_t count = cgs_repeats_count(watch->repeats);
+
+    if (count % PAST_STEP == 0) {
+        watch->past[count / PAST_STEP % PASTS] = watch->covered;
+    }
+    cgs_repeats_add(watch->repeats, token);
+}
+
 static void add(cgs_watch_t *watch, uint64_t token)
 {
     int level;
 
-    cgs_repeats_add(watch->repeats, token);
-    ++watch->total;
+    add_token(watch, token);
     for (level = CGS_REPEATS_LEVELS - 1; level >= 0; --level) {
         consider(watch, level);
     }
@@ -342,34 +373,44 @@ static void add(cgs_watch_t *watch, uint64_t token)
 
 /* ---- Runs ---- */
 
-/* The unit that begins with the next call, if it is this one. */
+/* Whether a unit may begin here with a call of that token. */
+static bool begins(const cgs_watch_t *watch, const start_t *start,
+                   const unit_t *unit, uint64_t token)
+{
+    return (unit != NULL) && (unit->tokens[0] == token) &&
+           (!start->is_own || (cgs_repeats_hash(watch->repeats, 0,
+                                                unit->num) == unit->hash));
+}
+
+/* The longest unit that begins with the next call, if it is this one. */
 static unit_t *find_start(cgs_watch_t *watch, uint64_t token)
 {
     uint64_t gram  = gram_before(watch, 0);
-    start_t  *start = start_at(watch, gram);
+    start_t  *set  = starts_at(watch, gram);
+    unit_t   *best = NULL;
     unit_t   *unit;
+    int      i;
 
-    if ((start->gram != gram) || (gram == 0)) {
-        return NULL;
-    }
-    unit = find_unit(watch, start->id);
-    if ((unit == NULL) || (unit->tokens[0] != token)) {
-        return NULL;
-    }
-    if (start->is_own) {
-        if (cgs_repeats_hash(watch->repeats, 0, unit->num) != unit->hash) {
-            return NULL;
+    for (i = 0; (gram != 0) && (i < SET_STARTS); ++i) {
+        if (set[i].gram != gram) {
+            continue;
         }
+        unit = find_unit(watch, set[i].id);
+        if (!begins(watch, &set[i], unit, token)) {
+            continue;
+        }
+        if (unit->skip > 0) {
+            --unit->skip;
+        } else if ((best == NULL) || (unit->num > best->num)) {
+            best      = unit;
+            watch->by = &set[i];
+        }
+    }
+    if ((best != NULL) && watch->by->is_own) {
         /* What it followed this time it may follow again. */
-        add_start(watch, gram_before(watch, unit->num), unit, false);
-        start = start_at(watch, gram);
+        add_start(watch, gram_before(watch, best->num), best, false);
     }
-    watch->by = start;
-    if (unit->skip > 0) {
-        --unit->skip;
-        return NULL;
-    }
-    return unit;
+    return best;
 }
 
 /* A region of that name that nobody else has. */
@@ -420,7 +461,8 @@ void cgs_watch_entered(cgs_watch_t *watch, cgs_enter_t entered)
     unit_t *unit = watch->open;
 
     if (entered == CGS_ENTERED) {
-        unit->used = ++watch->now;
+        unit->used      = ++watch->now;
+        watch->barriers = 0;
         return;
     }
     watch->open = NULL;
@@ -438,40 +480,97 @@ static void count_miss(unit_t *unit)
     cgs_region_recapture(unit->region);
 }
 
-void cgs_watch_left(cgs_watch_t *watch, bool whole)
+/* The first tokens of a unit, up to before the call of that number, or to the
+ * last call. */
+static uint32_t tokens_before(const unit_t *unit, uint64_t call)
 {
-    unit_t   *unit = watch->open;
+    uint32_t num  = 0;
+    uint64_t seen = 0;
+
+    while ((num < unit->num - unit->num_tail) &&
+           ((seen < call) || is_barrier(unit->tokens[num]))) {
+        seen += !is_barrier(unit->tokens[num++]);
+    }
+    return num;
+}
+
+/* Catch up on what the run has done. */
+static void add_run(cgs_watch_t *watch, const unit_t *unit,
+                    const cgs_watch_end_t *end)
+{
+    uint64_t calls = end->call != NULL ? end->calls - 1 : end->calls;
+    uint32_t num   = tokens_before(unit, calls);
     uint32_t i;
 
+    if (!end->is_known || (num - calls != watch->barriers)) {
+        cgs_watch_break(watch);
+        return;
+    }
+    for (i = 0; i < num; ++i) {
+        add_token(watch, unit->tokens[i]);
+        ++watch->covered;
+    }
+    if (end->call != NULL) {
+        add(watch, token_of(end->call));
+    }
+}
+
+void cgs_watch_left(cgs_watch_t *watch, const cgs_watch_end_t *end)
+{
+    unit_t *unit = watch->open;
+
+    watch->open = NULL;
     if (unit == NULL) {
         return;
     }
-    watch->open = NULL;
-    if (!whole) {
+    if (end->is_known && (end->call == NULL) &&
+        (end->calls == unit->num_calls)) {
+        unit->misses = 0;
+        unit->shift  = 0;
+    } else {
         if (!watch->by->is_own) {
             *watch->by = (start_t){0};
         }
         count_miss(unit);
-        cgs_watch_break(watch);
-        return;
     }
-    unit->misses = 0;
-    unit->shift  = 0;
-    for (i = 0; i < unit->num - unit->num_tail; ++i) {
-        cgs_repeats_add(watch->repeats, unit->tokens[i]);
-    }
-    watch->total   += i;
-    watch->covered += i;
+    add_run(watch, unit, end);
+}
+
+static uint64_t token_of_barrier(unsigned index)
+{
+    return finish(mix(index, MULTIPLIER), true);
+}
+
+/* Whether that is the next token of the run, which has made so many calls. */
+static bool expects(const cgs_watch_t *watch, uint64_t calls, uint64_t token)
+{
+    uint64_t place = calls + watch->barriers;
+
+    return (watch->open != NULL) && (place < watch->open->num) &&
+           (watch->open->tokens[place] == token);
+}
+
+bool cgs_watch_expects_call(const cgs_watch_t *watch, uint64_t calls,
+                            const cgs_call_t *call)
+{
+    return expects(watch, calls, token_of(call));
+}
+
+bool cgs_watch_expects_barrier(cgs_watch_t *watch, uint64_t calls,
+                               unsigned index)
+{
+    bool is_next = expects(watch, calls, token_of_barrier(index));
+
+    watch->barriers += is_next;
+    return is_next;
 }
 
 void cgs_watch_barrier(cgs_watch_t *watch, unsigned index)
 {
-    add(watch, finish(mix(index, MULTIPLIER), true));
+    add(watch, token_of_barrier(index));
 }
 
 void cgs_watch_break(cgs_watch_t *watch)
 {
     cgs_repeats_break(watch->repeats);
-    watch->total   = 0;
-    watch->covered = 0;
 }

@@ -36,8 +36,30 @@ uint32_t cgs_watch_calls(const cgs_watch_t *watch);
 /** Whether the region was entered; if not, the call is one like any other. */
 void cgs_watch_entered(cgs_watch_t *watch, cgs_enter_t entered);
 
-/** Its run has ended. @param whole It was as it was the last times. */
-void cgs_watch_left(cgs_watch_t *watch, bool whole);
+/**
+ * Whether a call, or one that nothing is held back across, is the next one of
+ * the run.
+ *
+ * @param calls That the run has made so far.
+ *
+ * @{
+ */
+bool cgs_watch_expects_call(const cgs_watch_t *watch, uint64_t calls,
+                            const cgs_call_t *call);
+bool cgs_watch_expects_barrier(cgs_watch_t *watch, uint64_t calls,
+                               unsigned index);
+/** @} */
+
+/** How a run has ended. */
+typedef struct {
+    bool             is_known; /**< its calls were those of the unit, but for
+                                    the last one where `call` is given */
+    const cgs_call_t *call;    /**< that was another one, or NULL */
+    uint64_t         calls;    /**< of the run, that one too */
+} cgs_watch_end_t;
+
+/** The region's run has ended. */
+void cgs_watch_left(cgs_watch_t *watch, const cgs_watch_end_t *end);
 
 /** A call that nothing is held back across, outside of regions. */
 void cgs_watch_barrier(cgs_watch_t *watch, unsigned index);

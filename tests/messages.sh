@@ -115,7 +115,8 @@ one_line CGSHIM_DEFAULTS nvtx "$keys, memory_mb, verify_mb, enable" -- \
     CGSHIM_DEFAULTS=nvtx=constant
 
 # What is around keys and values.
-one_line "$rule" warmap "nvtx, $keys, enable" -- "$rule=warmap=3"
+one_line "$rule" warmap "nvtx, from, to, calls, between, $keys, enable" -- \
+    "$rule=warmap=3"
 one_line "$rule" warmup "has no value" "$number" -- "$rule=warmup"
 one_line "$rule" warmup "given twice" -- "$rule=warmup=1 warmup=1"
 one_line "$rule" nvtx "a closing quote" -- "$rule=nvtx='const"
@@ -138,6 +139,7 @@ one_line CGSHIM_LOG_FILE= "stderr or the name of a file" -- CGSHIM_LOG_FILE=
 one_line CGSHIM_LOG_FILE= "$scratch/no/log" "No such file" "stderr" -- \
     CGSHIM_LOG=info "CGSHIM_LOG_FILE=$scratch/no/log"
 one_line CGSHIM_REPORT= "stderr or the name of a file" -- CGSHIM_REPORT=
+one_line CGSHIM_PROFILE= "stderr or the name of a file" -- CGSHIM_PROFILE=
 one_line CGSHIM_REPORT= "$scratch/no/report" "No such file" -- \
     "CGSHIM_REPORT=$scratch/no/report"
 for value in '' stderr; do

@@ -35,6 +35,13 @@ MAX_PASSED_NS = 5           # more than a hook that jumps on
 JUDGED_CALLS = ("cuCtxGetCurrent", "cuDriverGetVersion", "cuStreamQuery")
 MAX_PRELOAD_MS = 0.3        # of a program without CUDA
 MAX_TIME_RATIO = 2.0        # between times that events tell
+MAX_FORECAST_RATIO = 1.2    # between the gain forecast and the one achieved
+# What the profile has to say of some regions.
+BOUND = {"chain-const-64": "launch-bound", "chain-const-256": "launch-bound",
+         "vary-long-kernels": "device-bound",
+         "vary-short-1": "too few launches",
+         "vary-host-100-short-sync": "host-bound",
+         "torch-mul-inplace": "launch-bound"}
 WORST = "worst-plain-over-shim"
 
 
@@ -254,6 +261,34 @@ def command_bench(name, plain, shim, report):
         row("bench", case["region"], bench_verdict(case, region),
             f"plain {case['plain_us']:.1f} shim {case['shim_us']:.1f} us, "
             f"plain/shim {case['plain_over_shim']:.2f}{more}")
+
+
+def command_profile(name, forecast, shim, plain):
+    """What was forecast of each region against what came of it."""
+    known = regions(load(forecast))
+    plain, shim = load(plain), load(shim)
+    wrong = [c["region"] for c in plain + shim if not c["equal"]]
+    test(f"{name}-equal", plain and shim and not wrong,
+         "differ: " + " ".join(wrong) if wrong else
+         f"{len(plain)} cases bit-identical while profiled")
+    for case in shim:
+        region = known.get(case["region"])
+        if region is None:
+            test(f"{name}-{case['region']}", False, "not in the profile")
+            continue
+        wanted = BOUND.get(case["region"])
+        if wanted:
+            test(f"{name}-{case['region']}-verdict",
+                 region["verdict"] == wanted,
+                 f"{region['verdict']}, wanted {wanted}: {region['why']}")
+        gain, achieved = region["expected_gain"], case["plain_over_shim"]
+        near = (gain is not None and achieved > 0 and
+                1 / MAX_FORECAST_RATIO <= gain / achieved <=
+                MAX_FORECAST_RATIO)
+        row("bench", f"{name}-{case['region']}", verdict([near]),
+            f"forecast {gain}, achieved {achieved:.2f}; {region['verdict']}: "
+            f"run {region['run_ns']} ns, plain really "
+            f"{case['plain_us'] * 1000:.0f}; {region['why']}")
 
 
 def command_swallowed(name, report, *wanted):
@@ -532,6 +567,7 @@ def command_summary(rows, raw, out, *pairs):
 
 COMMANDS = {"chain": command_chain, "bench": command_bench,
             "vary": command_vary, "calls": command_calls,
+            "profile": command_profile,
             "swallowed": command_swallowed, "seen": command_seen,
             "cupti": command_cupti, "times": command_times,
             "summary": command_summary}

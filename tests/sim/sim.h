@@ -44,6 +44,9 @@
  *                         another byte where its first argument points to
  *   SIM_SELF_DLSYM=1      the driver looks up functions of its own by dlsym on
  *                         its own handle and calls what it gets
+ *   SIM_LAUNCH_NS=n       what a call that puts work on a stream takes at least
+ *   SIM_KERNEL_NS=n       how long a kernel keeps its stream busy; who waits
+ *                         for it waits for that too
  *   SIM_EXPORT_TABLE=uuid cuGetExportTable knows this id (32 hex digits)
  *
  * Work still pending when the process exits in an orderly way is completed.
@@ -151,6 +154,7 @@ typedef struct {
     int         driver_version;
     int         num_devices;
     size_t      memory;
+    uint64_t    launch_ns, kernel_ns;
     const char *report;
     const char *export_table;
     const char *plant;
@@ -218,6 +222,15 @@ struct sim_thread {
 };
 
 sim_thread_t *sim_thread(void);
+
+/* ------------------------------------------------- sim_time.c */
+
+/* A call begins and ends, work is put on a stream, somebody has waited for a
+ * stream, or for all where it is NULL. With the lock. */
+void sim_time_enter(const char *name);
+void sim_time_leave(void);
+void sim_time_submit(sim_stream_t *stream, const sim_op_t *op);
+void sim_time_wait(const sim_stream_t *stream);
 
 /* ------------------------------------------------- sim_sched.c: tasks */
 
@@ -388,6 +401,7 @@ struct sim_stream {
     sim_attrs_t     attrs;
     sim_capture_t  *capture;
     sim_node_set_t  tails; /* captured: what the next node depends on */
+    uint64_t        busy_until; /* sim_time.c's */
 };
 
 struct sim_event {

@@ -201,6 +201,8 @@ static void sim_config_read(void)
     config->self_dlsym     = sim_env_number("SIM_SELF_DLSYM", 0) != 0;
     config->driver_version = (int)sim_env_number("SIM_DRIVER_VERSION", 13000);
     config->memory = (size_t)sim_env_number("SIM_MEMORY_MB", 4096) << 20;
+    config->launch_ns = (uint64_t)sim_env_number("SIM_LAUNCH_NS", 0);
+    config->kernel_ns = (uint64_t)sim_env_number("SIM_KERNEL_NS", 0);
     config->report = getenv("SIM_REPORT");
     config->plant  = getenv("SIM_PLANT");
     config->export_table = getenv("SIM_EXPORT_TABLE");
@@ -554,6 +556,8 @@ CUresult sim_enter(sim_site_t *site, unsigned needs)
     }
     if (status != CUDA_SUCCESS) {
         sim_lock_drop();
+    } else {
+        sim_time_enter(site->name);
     }
     return status;
 }
@@ -564,6 +568,7 @@ CUresult sim_leave(CUresult status)
         !atomic_load(&sim_is_forked)) {
         sim_sched_drain();
     }
+    sim_time_leave();
     sim_lock_drop();
     return status;
 }

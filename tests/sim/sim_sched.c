@@ -386,6 +386,7 @@ void sim_sched_wait(uint64_t ctx_uid)
     uint64_t    last = sim_sched.last_id;
     sim_task_t *task;
 
+    sim_time_wait(NULL);
     for (;;) {
         for (task = sim_sched.oldest; task != NULL; task = task->newer) {
             if ((task->id <= last) &&

@@ -197,6 +197,7 @@ CUresult sim_stream_submit(sim_stream_t *stream, sim_op_t *op,
         return status;
     }
 
+    sim_time_submit(stream, op);
     task = sim_stream_task(stream, op);
     sim_task_submit(task);
     if (task_p != NULL) {
@@ -212,12 +213,14 @@ void sim_stream_wait(sim_stream_t *stream)
     sim_task_t *join;
 
     if (!sim_stream_is_legacy(stream)) {
+        sim_time_wait(stream);
         if (stream->last != NULL) {
             sim_task_wait(stream->last);
         }
         return;
     }
 
+    sim_time_wait(NULL);
     /* The legacy stream is done when a task in it would be. */
     join = sim_stream_task(stream, NULL);
     sim_task_submit(join);

@@ -258,8 +258,9 @@ START_TEST(file_names_are_absolute_and_keep_their_percents)
     ck_assert_str_eq(config.trace, expected);
     ck_assert_str_eq(config.dump, "/d");
     cgs_config_release(&config);
-    parse(ENV("CGSHIM_REPORT=stderr"), "", &config);
+    parse(ENV("CGSHIM_REPORT=stderr", "CGSHIM_PROFILE=/p"), "", &config);
     ck_assert_str_eq(config.report, "stderr");
+    ck_assert_str_eq(config.profile, "/p");
     cgs_config_release(&config);
     scratch_leave(scratch);
 }
@@ -377,7 +378,8 @@ END_TEST
 #define CHANGE "takes patch, recapture or eager"
 #define GLOB \
     "takes the text of a range or a glob for it, after domain: for a domain"
-#define KEYS "takes nvtx, warmup, on_change, max_defer_us, streams, variants, " \
+#define KEYS "takes nvtx, from, to, calls, between, warmup, on_change, " \
+    "max_defer_us, streams, variants, " \
     "chunk, gate, verify, enable"
 
 START_TEST(a_wrong_rule_is_one_line_and_ignored)
@@ -502,6 +504,8 @@ START_TEST(a_wrong_variable_is_one_line_and_ignored)
          "file; this variable is ignored"},
         {"CGSHIM_TRACE=stderr", "CGSHIM_TRACE=stderr: takes the name of a "
          "file; this variable is ignored"},
+        {"CGSHIM_PROFILE=", "CGSHIM_PROFILE=: takes stderr or the name of a "
+         "file; this variable is ignored"},
         {"CGSHIM_DUMP=", "CGSHIM_DUMP=: takes the name of a directory; this "
          "variable is ignored"},
         {"CGSHIM_CONFIG=", "CGSHIM_CONFIG=: takes the name of a file with "
@@ -510,8 +514,9 @@ START_TEST(a_wrong_variable_is_one_line_and_ignored)
          "region after it; this rule is ignored"},
         {"CGSHIM_LGO=info", "CGSHIM_LGO: not a variable of cgshim, which "
          "takes CGSHIM, CGSHIM_REGION_<name>, CGSHIM_DEFAULTS, "
-         "CGSHIM_CONFIG, CGSHIM_EXCLUDE, CGSHIM_LOG, CGSHIM_LOG_FILE, "
-         "CGSHIM_REPORT, CGSHIM_TRACE, CGSHIM_DUMP; it is ignored"},
+         "CGSHIM_CONFIG, CGSHIM_EXCLUDE, CGSHIM_AUTO, CGSHIM_LOG, "
+         "CGSHIM_LOG_FILE, CGSHIM_REPORT, CGSHIM_TRACE, CGSHIM_DUMP, CGSHIM_PROFILE; it is "
+         "ignored"},
     };
     cgs_config_t config;
     char         line[512];
@@ -706,7 +711,8 @@ START_TEST(without_memory_a_rule_is_ignored_and_said_so)
                              "CGSHIM_REGION_b=", "CGSHIM_CONFIG=conf",
                              "CGSHIM_DEFAULTS=warmup=2", "CGSHIM_REPORT=r",
                              "CGSHIM_EXCLUDE=none", "CGSHIM_LOG_FILE=l",
-                             "CGSHIM_TRACE=t", "CGSHIM_DUMP=d"),
+                             "CGSHIM_TRACE=t", "CGSHIM_DUMP=d",
+                             "CGSHIM_PROFILE=p"),
                          &config);
         failed          = fail_allocation == 0;
         fail_allocation = 0;
