@@ -710,6 +710,9 @@ static const cgs_config_field_t cgs_config_variables[] = {
     {"CGSHIM_AUTO", cgs_config_parse_bool,
      offsetof(cgs_config_build_t, config.automatic), CGS_CONFIG_ANYWHERE, NULL,
      "0 or 1"},
+    {"CGSHIM_SAVE", cgs_config_parse_path,
+     offsetof(cgs_config_build_t, config.save), CGS_CONFIG_ANYWHERE, NULL,
+     "the name of a file"},
     {"CGSHIM_LOG", cgs_config_parse_word,
      offsetof(cgs_config_build_t, config.log_level), CGS_CONFIG_ANYWHERE,
      cgs_config_level_words, "off, error, warn, info or debug"},
@@ -1047,6 +1050,7 @@ void cgs_config_release(cgs_config_t *config)
     free(config->report);
     free(config->trace);
     free(config->dump);
+    free(config->save);
     free(config->profile);
     memset(config, 0, sizeof(*config));
 }

@@ -88,6 +88,8 @@ typedef struct {
     char            *report;     /**< "stderr", or as log_file; NULL: none */
     char            *trace;      /**< file, as log_file; NULL: none */
     bool            automatic;   /**< regions are found by themselves */
+    char            *save;       /**< file for what was found, as log_file;
+                                      NULL: none */
     char            *dump;       /**< directory, likewise */
     char            *profile;    /**< as report: the program is profiled and
                                       nothing is replayed */

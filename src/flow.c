@@ -289,6 +289,7 @@ static cgs_region_t *find_region(CUstream stream)
             self->run_serial = atomic_load(&region->run_serial);
             self->region     = region;
             self->joined     = true;
+            self->marked     = false;
             self->ctx_known  = false;
             return region;
         }

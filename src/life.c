@@ -27,6 +27,7 @@
 #include "nvtx.h"
 #include "profile.h"
 #include "ranges.h"
+#include "save.h"
 #include "summary.h"
 #include "timer.h"
 #include "trace.h"
@@ -132,6 +133,7 @@ static void at_exit(void)
     }
     cgs_trace_finish();
     cgs_summary_write();
+    cgs_save_write();
     cgs_log_settle();
     atomic_store(&life.ended, true);
 }

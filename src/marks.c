@@ -238,8 +238,9 @@ static cgs_enter_t enter(marks_t *thread, cgs_region_t *region,
         cgs_lock(&region->lock);
         region->last_call = num_calls;
         cgs_unlock(&region->lock);
-        thread->region = region;
-        thread->rule   = rule;
+        thread->region  = region;
+        thread->rule    = rule;
+        cgs_self.marked = true;
     }
     return entered;
 }
@@ -306,6 +307,16 @@ static void begin_by_itself(marks_t *thread, const cgs_call_t *call)
         cgs_watch_entered(thread->watch,
                           enter(thread, region, NULL,
                                 cgs_watch_calls(thread->watch)));
+    }
+}
+
+void cgs_marks_range(void)
+{
+    marks_t *thread = own;
+
+    if ((thread != NULL) && (thread->region != NULL) &&
+        (cgs_flow_own_region() == thread->region) && is_by_itself(thread)) {
+        leave_early(thread);
     }
 }
 

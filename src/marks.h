@@ -32,6 +32,9 @@ void cgs_marks_after(const cgs_call_t *call, bool over);
 /** Before a call that nothing may be held back across. */
 void cgs_marks_barrier(unsigned index);
 
+/** A range of NVTX begins: what was found by itself ends. */
+void cgs_marks_range(void);
+
 /** What is known of kernels by their handles is to be forgotten. Any thread. */
 void cgs_marks_forget(void);
 

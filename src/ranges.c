@@ -13,6 +13,7 @@
 
 #include "flow.h"
 #include "life.h"
+#include "marks.h"
 #include "profile.h"
 #include "region.h"
 
@@ -44,9 +45,14 @@ static void range_push(const char *domain, const char *text)
         return;
     }
     region = cgs_flow_own_region();
+    if ((region != NULL) && cgs_self.marked &&
+        (cgs_region_of_range(domain, text, false) != NULL)) {
+        cgs_marks_range();
+        region = cgs_flow_own_region();
+    }
     if (region != NULL) {
         /* Ranges of a thread that has joined are its own affair. */
-        if (!cgs_self.joined && (region->range_id == 0) &&
+        if (!cgs_self.joined && !cgs_self.marked && (region->range_id == 0) &&
             same_domain(region->domain, domain)) {
             ++region->depth;
         }
@@ -85,7 +91,7 @@ static void range_pop(const char *domain)
         cgs_profile_pop(domain);
         return;
     }
-    if (cgs_self.joined || (region->range_id != 0) ||
+    if (cgs_self.joined || cgs_self.marked || (region->range_id != 0) ||
         !same_domain(region->domain, domain) || cgs_life_is_child()) {
         return;
     }
@@ -105,11 +111,14 @@ static void range_start(const char *domain, const char *text, uint64_t id)
         cgs_profile_start(domain, text, id);
         return;
     }
-    if (cgs_self.shut || (cgs_flow_own_region() != NULL)) {
+    if (cgs_self.shut) {
         return;
     }
     region = cgs_region_of_range(domain, text, true);
-    if ((region != NULL) && (cgs_region_enter(region) == CGS_ENTERED)) {
+    if ((region != NULL) && cgs_self.marked) {
+        cgs_marks_range();
+    }
+    if ((region != NULL) && (cgs_flow_own_region() == NULL) && (cgs_region_enter(region) == CGS_ENTERED)) {
         cgs_lock(&region->lock);
         region->range_id = id;
         cgs_unlock(&region->lock);

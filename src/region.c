@@ -382,6 +382,7 @@ cgs_enter_t cgs_region_enter(cgs_region_t *region)
     cgs_cursor_start(region);
     self->region     = region;
     self->joined     = false;
+    self->marked     = false;
     self->run_serial = atomic_fetch_add(&region->run_serial, 1) + 1;
     self->ctx_known  = false;
     cgs_unlock(&region->lock);

@@ -163,6 +163,8 @@ typedef struct cgs_region {
     bool          alone;         /**< it is that; calls of other threads do
                                       not belong to its runs. Constant */
     atomic_bool   claimed;       /**< a thread's, which may enter it */
+    const char    *begins_with;  /**< kernel, or NULL: no kernel; lives on */
+    uint32_t      unit_calls;    /**< of a run */
     uint64_t      unit;          /**< hash of what it repeats; the claimer's */
     atomic_bool   records_alone; /**< a run that is recorded ends a chunk where
                                       another thread's call comes */

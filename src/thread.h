@@ -19,6 +19,8 @@ struct cgs_region;
 /** State of one thread; only that thread touches it. */
 typedef struct {
     struct cgs_region *region;    /**< whose run is open here, or NULL */
+    bool              marked;     /**< the run began at a call, not by a
+                                       range */
     bool              joined;     /**< the run was opened by another thread */
     uint64_t          run_serial; /**< that run's number: another thread may
                                        have ended it */

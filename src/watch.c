@@ -426,6 +426,10 @@ static cgs_region_t *find_region(const unit_t *unit, const cgs_call_t *call)
                  "auto:%.480s:%u", kernel, unit->num_calls, i);
         region = cgs_region_automatic(name, unit->hash);
     }
+    if (region != NULL) {
+        region->begins_with = call->kind == CGS_OP_KERNEL ? kernel : NULL;
+        region->unit_calls  = unit->num_calls;
+    }
     return region;
 }
 

@@ -514,9 +514,9 @@ START_TEST(a_wrong_variable_is_one_line_and_ignored)
          "region after it; this rule is ignored"},
         {"CGSHIM_LGO=info", "CGSHIM_LGO: not a variable of cgshim, which "
          "takes CGSHIM, CGSHIM_REGION_<name>, CGSHIM_DEFAULTS, "
-         "CGSHIM_CONFIG, CGSHIM_EXCLUDE, CGSHIM_AUTO, CGSHIM_LOG, "
-         "CGSHIM_LOG_FILE, CGSHIM_REPORT, CGSHIM_TRACE, CGSHIM_DUMP, CGSHIM_PROFILE; it is "
-         "ignored"},
+         "CGSHIM_CONFIG, CGSHIM_EXCLUDE, CGSHIM_AUTO, CGSHIM_SAVE, "
+         "CGSHIM_LOG, CGSHIM_LOG_FILE, CGSHIM_REPORT, CGSHIM_TRACE, "
+         "CGSHIM_DUMP, CGSHIM_PROFILE; it is ignored"},
     };
     cgs_config_t config;
     char         line[512];

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One rule for each region that was found by itself and replayed, those with
+ * the most swallowed calls first: rules that come first count.
+ */
+#define _GNU_SOURCE
+#include "save.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "file.h"
+#include "log.h"
+#include "region.h"
+#include "text.h"
+
+/* A region, and what became of it. */
+typedef struct {
+    const cgs_region_t *region;
+    uint64_t           calls, swallowed, runs;
+} found_t;
+
+static int compare(const void *a, const void *b)
+{
+    const found_t *first  = a;
+    const found_t *second = b;
+
+    return (first->swallowed < second->swallowed) -
+           (first->swallowed > second->swallowed);
+}
+
+static void add_rule(cgs_text_t *text, const found_t *found, unsigned number)
+{
+    const cgs_region_t *region = found->region;
+    char               *name   = cgs_text_demangle(region->begins_with);
+    char               shown[256];
+
+    cgs_text_escape(shown, sizeof(shown), name != NULL ? name :
+                    region->begins_with != NULL ? region->begins_with :
+                    "what is no kernel");
+    cgs_text_print(text, "\n# %" PRIu32 " calls from %s; %" PRIu64 " of %" PRIu64
+                   " calls in %" PRIu64 " runs were swallowed\n",
+                   region->unit_calls, shown, found->swallowed, found->calls,
+                   found->runs);
+    free(name);
+    if (region->begins_with == NULL) {
+        cgs_text_print(text, "# (no rule says where it begins)\n");
+    } else {
+        cgs_text_print(text, "CGSHIM_REGION_auto_%u=from='%s' calls=%" PRIu32
+                       "\n", number, region->begins_with, region->unit_calls);
+    }
+}
+
+static void add_rules(cgs_text_t *text, found_t *found, size_t num)
+{
+    size_t i;
+
+    qsort(found, num, sizeof(*found), compare);
+    cgs_text_print(text, "# Regions that cgshim %s found in %s. With "
+                   "CGSHIM_CONFIG=<this file>\n# they begin at once.\n",
+                   PACKAGE_VERSION, program_invocation_short_name);
+    for (i = 0; i < num; ++i) {
+        add_rule(text, &found[i], (unsigned)(i + 1));
+    }
+}
+
+static size_t find_regions(found_t *found, size_t room)
+{
+    cgs_region_stats_t *stats = malloc(sizeof(*stats));
+    cgs_region_t       *region;
+    cgshim_state_t     state;
+    size_t             num = 0;
+
+    for (region = cgs_region_first();
+         (stats != NULL) && (region != NULL) && (num < room);
+         region = region->next) {
+        if (!region->alone) {
+            continue;
+        }
+        cgs_region_snapshot(region, stats, &state);
+        if (stats->launches > 0) {
+            found[num++] = (found_t){
+                .region    = region,
+                .calls     = stats->calls,
+                .swallowed = stats->swallowed,
+                .runs      = stats->runs,
+            };
+        }
+    }
+    free(stats);
+    return num;
+}
+
+void cgs_save_write(void)
+{
+    const char   *target = cgs_config_get()->save;
+    cgs_text_t   text    = {0};
+    cgs_region_t *region;
+    found_t      *found;
+    size_t       num = 0;
+    int          status;
+
+    if (target == NULL) {
+        return;
+    }
+    for (region = cgs_region_first(); region != NULL; region = region->next) {
+        ++num;
+    }
+    found = calloc(num + 1, sizeof(*found));
+    if (found == NULL) {
+        return;
+    }
+    add_rules(&text, found, find_regions(found, num));
+    status = text.failed ? -ENOMEM :
+             cgs_file_write(target, text.data, text.length);
+    if (status != 0) {
+        cgs_log_complain("CGSHIM_SAVE=%s: cannot be written (%s); nothing is "
+                         "saved", target, strerror(-status));
+    }
+    cgs_text_release(&text);
+    free(found);
+}

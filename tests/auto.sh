@@ -1,0 +1,135 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Regions without marks: loops that programs have are found and replayed
+# (CGSHIM_AUTO), by rules regions begin and end at kernels and waits, and what
+# was found can be set as rules (CGSHIM_SAVE). Programs print what they print
+# plain.
+#
+#     AUTO_SEEDS    seeds of programs of loops ("1" to "12")
+#
+# SHIM_LIB, SIM_DIR and PROGRAMS_DIR are as everywhere.
+
+set -u
+
+programs=${PROGRAMS_DIR:-programs}
+seeds=${AUTO_SEEDS:-1 2 3 4 5 6 7 8 9 10 11 12}
+# However slow the machine is: what is held back waits for the program.
+defaults="max_defer_us=1000000000 gate=off chunk=all"
+failed=0
+
+if [ -z "${SHIM_LIB:-}" ]; then
+    echo "auto.sh: SHIM_LIB is not set" >&2
+    exit 99
+fi
+if [ -z "${SIM_DIR:-}" ]; then
+    echo "what is executed is counted on the simulated driver alone"
+    exit 77
+fi
+LD_LIBRARY_PATH=$SIM_DIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH
+
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 99' HUP INT TERM
+
+complain()
+{
+    echo "FAILED: $what: $*"
+    failed=$((failed + 1))
+}
+
+# run "VARIABLE=VALUE ..." PROGRAM [ARGUMENT...]: plain and under the shim; sets
+# how many kernels were executed and how many launches were swallowed.
+run()
+{
+    variables=$1
+    shift
+    what="$variables $*"
+    rm -f "$scratch/report" "$scratch/executed"
+    "$programs/$@" > "$scratch/plain" 2>&1 || complain "fails plain"
+    # shellcheck disable=SC2086
+    env SIM_REPORT="$scratch/executed" CGSHIM_REPORT="$scratch/report" \
+        CGSHIM_DEFAULTS="$defaults" $variables LD_PRELOAD="$SHIM_LIB" \
+        "$programs/$@" > "$scratch/shim" 2>&1 || complain "exit status $?"
+    cmp -s "$scratch/plain" "$scratch/shim" ||
+        complain "it prints something else: $(cat "$scratch/shim")"
+    executed=$(awk '$1 == "kernel" { n += $3 } END { print n + 0 }' \
+        "$scratch/executed")
+    swallowed=$(sed -n 's/^  "swallowed_launches": \([0-9]*\),$/\1/p' \
+        "$scratch/report")
+}
+
+# at_least PERCENT: of what was executed was swallowed.
+at_least()
+{
+    [ $((${swallowed:-0} * 100)) -ge $((executed * $1)) ] ||
+        complain "${swallowed:-0} of $executed launches swallowed, not $1%"
+}
+
+# says TEXT: a line of the report.
+says()
+{
+    grep -q -e "$1" "$scratch/report" || complain "the report lacks $1"
+}
+
+all=0
+taken=0
+for seed in $seeds; do
+    run CGSHIM_AUTO=1 loops "$seed"
+    at_least 80
+    all=$((all + executed))
+    taken=$((taken + swallowed))
+done
+what="loops $seeds"
+[ $((taken * 100)) -ge $((all * 90)) ] ||
+    complain "$taken of $all launches swallowed, not 90%"
+for seed in $seeds; do
+    run CGSHIM_AUTO=1 loops "$seed" 2
+    at_least 50
+done
+
+# Nobody has asked for it, or it has nothing to find, or ranges come first.
+run "" loops 1
+[ "$swallowed" = 0 ] || complain "$swallowed launches swallowed"
+run CGSHIM_AUTO=0 loops 1
+[ "$swallowed" = 0 ] || complain "$swallowed launches swallowed"
+run CGSHIM_AUTO=1 bad_launch
+run CGSHIM_AUTO=1 const_args
+! grep -q '"name": "auto:' "$scratch/report" ||
+    complain "a region was found where there are ranges"
+
+# What was found can be set.
+run "CGSHIM_AUTO=1 CGSHIM_SAVE=$scratch/saved" loops 2
+says '"name": "auto:k_hash:24"'
+grep -q "^CGSHIM_REGION_auto_1=from='k_hash' calls=24$" "$scratch/saved" ||
+    complain "saved: $(cat "$scratch/saved")"
+run "CGSHIM_CONFIG=$scratch/saved" loops 2
+at_least 80
+says '"name": "auto_1"'
+
+# From one kernel to another, to the next one of the same name, so many calls.
+run "CGSHIM_REGION_step=from=k_heat_* CGSHIM_REGION_none=nvtx=none" heat --small
+says '"runs": 60,'
+at_least 85
+run "CGSHIM_REGION_step=from=k_heat_source CGSHIM_REGION_r=nvtx=residual" \
+    heat --small
+at_least 85
+cat > "$scratch/rules" << 'END'
+CGSHIM_REGION_step=from=k_heat_source to=k_nothing
+CGSHIM_REGION_none=nvtx=none
+END
+run "CGSHIM_CONFIG=$scratch/rules" heat --small
+says '"runs": 1,'
+cat > "$scratch/rules" << 'END'
+CGSHIM_REGION_first=from=k_heat_source calls=3
+END
+run "CGSHIM_CONFIG=$scratch/rules" heat --small
+says '"calls": 180,'
+
+# Between two waits.
+run "CGSHIM_REGION_span=between=sync" loops 4
+says '"name": "span"'
+at_least 50
+
+exit $((failed > 0))
