@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Load: keep the environment's CGSHIM* strings and have NVTX find us; nothing
- * else, since LD_PRELOAD reaches every shell and every child (an answer to the
- * wrapper, where it asks for the configuration of a program that does nothing). First use: read
- * the configuration. Exit: issue what is held back and write the report.
+ * else, since LD_PRELOAD reaches every shell and every child (but an answer to
+ * the wrapper, where it asks what the configuration is). First use: read the
+ * configuration. Exit: issue what is held back and write the report.
  *
  * A child of fork cannot use its parent's CUDA, and our locks may have been
  * held by a thread that it does not have. One flag, tested before any lock,

@@ -69,7 +69,7 @@ says()
     [ -s "$scratch/lines" ] || complain "nothing says '$*': $(cat "$file")"
 }
 
-# says_only TEXT...: one line on stderr, with all of them, and nothing on stdout.
+# says_only TEXT...: one line on stderr with all of them, nothing on stdout.
 says_only()
 {
     says "$err" "cgshim: " "$@"
@@ -141,7 +141,8 @@ odd_environment()
     env "$@" $wrap run env -0 > "$out"
     for file in plain "$out"; do
         tr '\000\n' '\n\000' < "$file" | LC_ALL=C sort |
-            LC_ALL=C grep -a -v -E '^(_|SHLVL|PWD|OLDPWD|LD_PRELOAD|NVTX_INJECTION64_PATH)=' \
+            LC_ALL=C grep -a -v -e '^_=' -e '^SHLVL=' -e '^PWD=' \
+                -e '^OLDPWD=' -e '^LD_PRELOAD=' -e '^NVTX_INJECTION64_PATH=' \
                 > "$file.sorted"
     done
     cmp -s plain.sorted "$out.sorted" ||
@@ -328,13 +329,15 @@ sets "CGSHIM_REGION_a b=nvtx=\"d:step *\" $rest enable=1" \
 sets "CGSHIM_REGION_it's=nvtx=\"a'b'\"'\"'\"\" $rest enable=1" \
     -r "it's:nvtx=a\"'b'\"'\"'"
 sets "CGSHIM_REGION_st*=nvtx=\"st*\" $rest enable=1" --nvtx 'st*'
-sets "CGSHIM_REGION_\"a\"_'b' c=nvtx=\"\"'\"'\"a\"'\"'\"='b' c\" $rest enable=1" \
+value="\"\"'\"'\"a\"'\"'\"='b' c\""
+sets "CGSHIM_REGION_\"a\"_'b' c=nvtx=$value $rest enable=1" \
     -n "\"a\"='b' c"
 
 # What is set reaches the program of each command that runs one.
 for mode in run regions; do
     try 0 "$wrapper" $mode -q -t/t -D /d -n 'a b' env
-    for line in CGSHIM_TRACE=/t CGSHIM_DUMP=/d 'CGSHIM_REGION_a b=nvtx="a b"'; do
+    for line in CGSHIM_TRACE=/t CGSHIM_DUMP=/d \
+        'CGSHIM_REGION_a b=nvtx="a b"'; do
         says "$out" "$line"
     done
 done
@@ -345,7 +348,6 @@ says_only LD_PRELOAD= "CGSHIM_REGION_a="
 # refused TEXT... -- ARGUMENT...: one line with the texts, and status 125.
 refused()
 {
-    texts=
     count=0
     for text in "$@"; do
         [ "$text" != -- ] || break
@@ -359,7 +361,8 @@ refused()
     says_only "$first_text" "$second_text"
 }
 for command in run profile regions check-config report; do
-    refused "$command: there is no option --regoin" -- "$command" --regoin x true
+    refused "$command: there is no option --regoin" -- \
+        "$command" --regoin x true
     refused "$command: there is no option -Z" -- "$command" -Z true
 done
 refused "there is no option --regoin; see" -- run --regoin=x true
@@ -386,8 +389,6 @@ refused '?[31m' -- "$(printf '\033[31m')"
 
 # Each option is in the help of its command and in the manual, and each of the
 # manual is in a help.
-sed -n 's/^.*Fl -\([a-z][a-z-]*\).*/--\1/p; s/^\.Fl -\([a-z-]*\) .*/--\1/p' \
-    "$scripts/cgshim.1" | sort -u > manual
 for command in run profile regions report check-config; do
     try 0 "$wrapper" "$command" --help
     silent "$command --help"
@@ -403,11 +404,16 @@ try 0 "$wrapper" --help
 says "$out" "usage: cgshim COMMAND"
 tr -c 'a-z-' '\n' < "$out" | grep -x -e '--[a-z][a-z-]*' >> helps
 sort -u helps > told
-tr -c 'a-z-' '\n' < "$scripts/cgshim.1" | sed -n 's/^-\([a-z][a-z-]*\)$/--\1/p' |
-    sort -u > manual
+sed -e '/^\.Bl/d' -e '/^\.Dl/d' "$scripts/cgshim.1" | tr -c 'a-z-' '\n' |
+    sed -n 's/^-\([a-z][a-z-]*\)$/--\1/p' | sort -u > manual
 while read -r option; do
     grep -q -x -e "$option" manual || complain "the manual lacks $option"
 done < told
+while read -r option; do
+    # That of env(1), which is told of.
+    [ "$option" = --default-signal ] || grep -q -x -e "$option" told ||
+        complain "no help has $option of the manual"
+done < manual
 for name in $(sed -n 's/^    {"\([a-z_]*\)", cgs_config_parse_.*/\1/p' \
     "$here/../src/config.c"); do
     option=--$(echo "$name" | tr _ -)
@@ -472,7 +478,7 @@ script()
     chmod +x script
 }
 script '#!/no/such/sh -x\necho hi\n'
-refused_program 127 "./script: its interpreter /no/such/sh is not there" ./script
+refused_program 127 "its interpreter /no/such/sh is not there" ./script
 script '#! /usr/bin/env no-such-sh\n'
 refused_program 127 "interpreter no-such-sh is in no folder of PATH" ./script
 script '#!/usr/bin/env -S no-such-sh -x\n'
@@ -763,7 +769,8 @@ same_table()
     [ "$program" != heat ] || argument=--small
     "$wrapper" run "$@" -o stderr "$programs/$program" $argument \
         > /dev/null 2> library.table
-    "$wrapper" run "$@" -o report.json "$programs/$program" $argument > /dev/null
+    "$wrapper" run "$@" -o report.json "$programs/$program" $argument \
+        > /dev/null
     try 0 "$wrapper" report report.json
     $mask library.table > wanted
     $mask "$out" > got
@@ -779,13 +786,12 @@ if [ -n "$has_cuda" ]; then
     same_table masked const_args --off -x nothing --on -d enable=0
     same_table masked const_args --observe -r "$(printf 'q"\\\t\033ä'):nvtx=*"
     same_table masked const_args --observe \
-        -r "$(printf 'a name that is too long f\303\266\303\266\303\266r it'):nvtx=*"
+        -r "$(printf 'too long a name \303\266\303\266\303\266\303\266'):nvtx=*"
     SIM_DRIVER_VERSION=12030 same_table masked const_args -d "$pace"
 
     rm -f ./*.json
-    for i in 1 2; do
-        "$wrapper" run -o r.%p.json "$programs/const_args" > /dev/null
-    done
+    "$wrapper" run -o r.%p.json "$programs/const_args" > /dev/null
+    "$wrapper" run -o r.%p.json "$programs/const_args" > /dev/null
     try 0 "$wrapper" report r.*.json
     is "$(grep -c '^cgshim ' "$out")" 2 "several reports"
 
@@ -798,7 +804,8 @@ if [ -n "$has_cuda" ]; then
         tr -s ' ' < "$err" | sed 's/^ //' | grep -q -x -F "$line" ||
             complain "regions: not '$line': $(cat "$err")"
     done
-    try 0 "$wrapper" regions -o list -r mine:nvtx='inn*' "$programs/nested_ranges"
+    try 0 "$wrapper" regions -o list -r mine:nvtx='inn*' \
+        "$programs/nested_ranges"
     cmp -s plain "$out" || complain "regions -o: another output"
     silent "regions -o"
     says list "1 region"
