@@ -194,7 +194,7 @@ for signal in HUP INT QUIT TERM USR1 USR2; do
     trap "echo $signal; exit 3" $signal
 done
 : > ready
-while :; do sleep 0.05; done
+for i in $(seq 1000); do sleep 0.05; done
 END
 chmod +x waits
 wait_until_ready()
@@ -207,12 +207,12 @@ wait_until_ready()
     rm -f ready
 }
 
-# A test in the background ignores INT and QUIT.
-signals="HUP TERM USR1 USR2"
+# What is started in the background ignores INT and QUIT, under nohup HUP too.
+signals="TERM USR1 USR2"
 reset=
-if env --default-signal=INT --default-signal=QUIT true 2> /dev/null; then
-    signals="$signals INT QUIT"
-    reset="env --default-signal=INT --default-signal=QUIT"
+if env --default-signal true 2> /dev/null; then
+    signals="$signals HUP INT QUIT"
+    reset="env --default-signal"
 fi
 for mode in "run" "run -qv" "regions -q"; do
     for signal in $signals; do
@@ -342,8 +342,9 @@ for mode in run regions; do
     done
 done
 says "$out" CGSHIM=observe
-try 0 "$wrapper" run -vq -r a true
-says_only LD_PRELOAD= "CGSHIM_REGION_a="
+try 0 env 'no name=1' "$wrapper" run -vq -r a true
+says_only "LD_PRELOAD='$SHIM_LIB' 'CGSHIM_REGION_a='"
+grep -q 'no name' "$err" && complain "run -v tells what was there before"
 
 # refused TEXT... -- ARGUMENT...: one line with the texts, and status 125.
 refused()
