@@ -5,7 +5,8 @@
 # are variables, and what is wrong is said before the program runs. In the
 # source tree and installed, under each shell that is here.
 #
-# SHIM_LIB, SIM_DIR, PROGRAMS_DIR, TOP_BUILD_DIR and CC are as everywhere.
+# SHIM_LIB, SIM_DIR, PROGRAMS_DIR, DOORS_DIR, TOP_BUILD_DIR and CC are as
+# everywhere.
 
 set -u
 
@@ -146,7 +147,7 @@ odd_environment()
                 > "$file.sorted"
     done
     cmp -s plain.sorted "$out.sorted" ||
-        complain "$wrap: environment: $(diff plain.sorted "$out.sorted")"
+        complain "$wrap: environment: $(diff -a plain.sorted "$out.sorted")"
 }
 
 # Options first, then the environment's, each in its order.
@@ -243,8 +244,9 @@ is "$(ls -A "$TMPDIR")" "" "what is left in TMPDIR"
 
 # ---- LD_PRELOAD ----
 
-first=$programs/.libs/liballocations.so
-second=$PAIR_BREAKER
+# Libraries that do nothing to these programs.
+first=${DOORS_DIR:-doors}/.libs/librtld_next_second.so
+second=$programs/.libs/libpair_breaker.so
 preload_of()
 {
     "$wrapper" run sh -c 'echo "$LD_PRELOAD"' 2> "$err"
