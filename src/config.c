@@ -7,12 +7,16 @@
  * are tables of fields, so a new variable or key is a new line in a table
  * (and its place in cgs_config_t or cgs_rule_t). Whatever cannot be followed
  * is one line on stderr and is then as if it were not there.
+ *
+ * The same tables answer `cgshim check-config`, so that what it says is what
+ * counts.
  */
 #define _GNU_SOURCE 1
 #include "config.h"
 
 #include "text.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -27,6 +31,8 @@
 
 #define CGS_CONFIG_PREFIX "CGSHIM"
 #define CGS_CONFIG_REGION "CGSHIM_REGION_"
+/* Set by the wrapper alone, for a program that does nothing */
+#define CGS_CONFIG_CHECK  "CGSHIM_CHECK_CONFIG"
 #define CGS_CONFIG_BLANKS " \t\r\n\v\f"
 /* A file larger than this was not written for us */
 #define CGS_CONFIG_MAX_FILE (1024 * 1024)
@@ -694,6 +700,11 @@ err:
 
 /* ---- Variables ---- */
 
+/* The wrapper's own, which mean nothing here */
+static const char *const cgs_config_wrapper_names[] = {
+    CGS_CONFIG_CHECK, "CGSHIM_LIB", NULL
+};
+
 /* Each variable. Those without a parser are applied by functions of their
  * own, in an order that matters */
 static const cgs_config_field_t cgs_config_variables[] = {
@@ -744,6 +755,84 @@ static const cgs_config_field_t *cgs_config_find_variable(const char *name)
     return field->name != NULL ? field : NULL;
 }
 
+static bool cgs_config_is_wrapper_name(const char *name)
+{
+    unsigned i;
+
+    for (i = 0; cgs_config_wrapper_names[i] != NULL; ++i) {
+        if (strcmp(cgs_config_wrapper_names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool cgs_config_same_letter(char a, char b)
+{
+    return toupper((unsigned char)a) == toupper((unsigned char)b);
+}
+
+/* Whether so many edits (a letter more, less, or another, or two that changed
+ * places) make a name another, or, with is_prefix, one that begins with it */
+static bool cgs_config_is_near(const char *name, const char *other,
+                               bool is_prefix, unsigned edits)
+{
+    while (*other != '\0' && cgs_config_same_letter(*name, *other)) {
+        ++name;
+        ++other;
+    }
+    if (*other == '\0' && (is_prefix || *name == '\0')) {
+        return true;
+    } else if (edits == 0) {
+        return false;
+    }
+    --edits;
+    return (*name != '\0' &&
+            cgs_config_is_near(name + 1, other, is_prefix, edits)) ||
+           (*other != '\0' &&
+            cgs_config_is_near(name, other + 1, is_prefix, edits)) ||
+           (*name != '\0' && *other != '\0' &&
+            (cgs_config_is_near(name + 1, other + 1, is_prefix, edits) ||
+             (cgs_config_same_letter(name[0], other[1]) &&
+              cgs_config_same_letter(name[1], other[0]) &&
+              cgs_config_is_near(name + 2, other + 2, is_prefix, edits))));
+}
+
+/* The variable that a wrong name was meant to be, or NULL. The shorter the
+ * name, the less a likeness means */
+static const char *cgs_config_nearest(const char *name)
+{
+    unsigned                 most = strlen(name) > sizeof("CGSHIM_LOG_") ?
+                                    2 : 1;
+    const cgs_config_field_t *field;
+    unsigned                 edits;
+    bool                     near;
+
+    for (edits = 0; edits <= most; ++edits) {
+        for (field = cgs_config_variables; field->name != NULL; ++field) {
+            near = strchr(field->name, '<') != NULL ?
+                   cgs_config_is_near(name, CGS_CONFIG_REGION, true, edits) :
+                   cgs_config_is_near(name, field->name, false, edits);
+            if (near) {
+                return field->name;
+            }
+        }
+    }
+    return NULL;
+}
+
+static void cgs_config_reject_name(const cgs_config_item_t *item)
+{
+    const char *nearest = cgs_config_nearest(item->name);
+    char       names[512], problem[128];
+
+    snprintf(problem, sizeof(problem), "not a variable of cgshim%s%s%s, which ",
+             nearest != NULL ? " (" : "", nearest != NULL ? nearest : "",
+             nearest != NULL ? " is)" : "");
+    cgs_config_names(cgs_config_variables, true, names, sizeof(names));
+    cgs_config_reject(item, NULL, problem, names, "it is ignored");
+}
+
 static void cgs_config_apply_variable(const cgs_config_item_t *item,
                                       const cgs_config_field_t *field,
                                       cgs_config_build_t *build)
@@ -763,15 +852,12 @@ static void cgs_config_apply_item(const cgs_config_item_t *item,
                                   cgs_config_build_t *build)
 {
     const cgs_config_field_t *field = cgs_config_find_variable(item->name);
-    char                     names[512];
 
     if (strncmp(item->name, CGS_CONFIG_REGION,
                 sizeof(CGS_CONFIG_REGION) - 1) == 0) {
         cgs_config_apply_region(item, &build->config);
     } else if (field == NULL) {
-        cgs_config_names(cgs_config_variables, true, names, sizeof(names));
-        cgs_config_reject(item, NULL, "not a variable of cgshim, which ",
-                          names, "it is ignored");
+        cgs_config_reject_name(item);
     } else if (field->parse != NULL) {
         cgs_config_apply_variable(item, field, build);
     }
@@ -840,7 +926,8 @@ static void cgs_config_add_environment(cgs_config_build_t *build,
         }
         item.value = (char *)equals + 1;
         /* Of two with one name getenv(3) finds the first */
-        if (cgs_config_find_item(build, item.name) == NULL) {
+        if (!cgs_config_is_wrapper_name(item.name) &&
+            cgs_config_find_item(build, item.name) == NULL) {
             cgs_config_add_item(build, &item);
         }
         free(item.name);
@@ -1004,38 +1091,54 @@ static void cgs_config_add_file(cgs_config_build_t *build,
 
 /* ---- All of it ---- */
 
-void cgs_config_parse(const char *const *env, cgs_config_t *config)
+/* All but what the program's name does to it */
+static void cgs_config_make(const char *const *env, cgs_config_build_t *build)
 {
-    cgs_config_build_t      build = {.excluded = false};
     const cgs_config_item_t *item;
     size_t                  i;
 
-    build.config.defaults    = cgs_config_built_in;
-    build.config.every_range = true;
-    cgs_config_add_environment(&build, env);
-    item = cgs_config_find_item(&build, "CGSHIM_CONFIG");
+    memset(build, 0, sizeof(*build));
+    build->config.defaults    = cgs_config_built_in;
+    build->config.every_range = true;
+    cgs_config_add_environment(build, env);
+    item = cgs_config_find_item(build, "CGSHIM_CONFIG");
     if (item != NULL) {
         /* The list moves as the file's lines join it */
         const cgs_config_item_t file_item = *item;
 
-        cgs_config_add_file(&build, &file_item);
+        cgs_config_add_file(build, &file_item);
     }
-    item = cgs_config_find_item(&build, "CGSHIM_DEFAULTS");
+    item = cgs_config_find_item(build, "CGSHIM_DEFAULTS");
     if (item != NULL) {
-        cgs_config_apply_defaults(item, &build.config);
+        cgs_config_apply_defaults(item, &build->config);
     }
-    for (i = 0; i < build.num_items; ++i) {
-        cgs_config_apply_item(&build.items[i], &build);
+    for (i = 0; i < build->num_items; ++i) {
+        cgs_config_apply_item(&build->items[i], build);
     }
+}
+
+/* What is not the configuration itself */
+static void cgs_config_release_build(cgs_config_build_t *build)
+{
+    size_t i;
+
+    for (i = 0; i < build->num_items; ++i) {
+        free(build->items[i].name);
+    }
+    free(build->items);
+    free(build->file);
+}
+
+void cgs_config_parse(const char *const *env, cgs_config_t *config)
+{
+    cgs_config_build_t build;
+
+    cgs_config_make(env, &build);
     if (build.excluded) {
         build.config.mode = CGS_MODE_OFF;
     }
-    for (i = 0; i < build.num_items; ++i) {
-        free(build.items[i].name);
-    }
-    free(build.items);
-    free(build.file);
     *config = build.config;
+    cgs_config_release_build(&build);
 }
 
 void cgs_config_release(cgs_config_t *config)
@@ -1124,6 +1227,252 @@ const cgs_config_t *cgs_config_get(void)
 {
     pthread_once(&cgs_config_once, cgs_config_init);
     return &cgs_config_current;
+}
+
+/* ---- The answer to cgshim check-config ---- */
+
+static void cgs_config_show_unsigned(cgs_text_t *text,
+                                     const cgs_config_field_t *field,
+                                     const void *base)
+{
+    cgs_text_print(text, "%u", *(const unsigned *)cgs_config_at(field,
+                                                               (void *)base));
+}
+
+static void cgs_config_show_chunk(cgs_text_t *text,
+                                  const cgs_config_field_t *field,
+                                  const void *base)
+{
+    unsigned chunk = *(const unsigned *)cgs_config_at(field, (void *)base);
+
+    if (chunk == CGS_CHUNK_AUTO || chunk == CGS_CHUNK_ALL) {
+        cgs_text_print(text, "%s", chunk == CGS_CHUNK_AUTO ? "auto" : "all");
+    } else {
+        cgs_text_print(text, "%u", chunk);
+    }
+}
+
+static void cgs_config_show_bool(cgs_text_t *text,
+                                 const cgs_config_field_t *field,
+                                 const void *base)
+{
+    cgs_text_print(text, "%d", *(const bool *)cgs_config_at(field,
+                                                           (void *)base));
+}
+
+static void cgs_config_show_word(cgs_text_t *text,
+                                 const cgs_config_field_t *field,
+                                 const void *base)
+{
+    cgs_text_print(text, "%s",
+                   field->words[*(const unsigned *)cgs_config_at(
+                       field, (void *)base)]);
+}
+
+static void cgs_config_show_string(cgs_text_t *text,
+                                   const cgs_config_field_t *field,
+                                   const void *base)
+{
+    const char *string = *(char **)cgs_config_at(field, (void *)base);
+
+    cgs_text_print(text, "%s", string != NULL ? string : "");
+}
+
+/* In quotes that cgs_config_unquote() takes off: a " stands in '...' */
+static void cgs_config_show_quoted(cgs_text_t *text, const char *string)
+{
+    for (; *string != '\0'; ++string) {
+        cgs_text_print(text, *string == '"' ? "\"'\"'\"" : "%c", *string);
+    }
+}
+
+static void cgs_config_show_nvtx(cgs_text_t *text,
+                                 const cgs_config_field_t *field,
+                                 const void *base)
+{
+    const cgs_rule_t *rule = base;
+
+    (void)field;
+    if (rule->nvtx == NULL) {
+        return;
+    }
+    cgs_text_print(text, "\"");
+    if (rule->nvtx_domain != NULL) {
+        cgs_config_show_quoted(text, rule->nvtx_domain);
+        cgs_text_print(text, ":");
+    }
+    cgs_config_show_quoted(text, rule->nvtx);
+    cgs_text_print(text, "\"");
+}
+
+/* The globs are not kept: what is shown is what was given */
+static void cgs_config_show_exclude(cgs_text_t *text,
+                                    const cgs_config_field_t *field,
+                                    const void *base)
+{
+    const cgs_config_item_t *item = cgs_config_find_item(base, field->name);
+
+    cgs_text_print(text, "%s", item != NULL ? item->value : "");
+}
+
+/* How what each parser has parsed is written. Nothing written: it is not set */
+static const struct {
+    int  (*parse)(const cgs_config_field_t *field, const char *value,
+                  void *base);
+    void (*show)(cgs_text_t *text, const cgs_config_field_t *field,
+                 const void *base);
+} cgs_config_shows[] = {
+    {cgs_config_parse_unsigned, cgs_config_show_unsigned},
+    {cgs_config_parse_variants, cgs_config_show_unsigned},
+    {cgs_config_parse_chunk, cgs_config_show_chunk},
+    {cgs_config_parse_bool, cgs_config_show_bool},
+    {cgs_config_parse_word, cgs_config_show_word},
+    {cgs_config_parse_nvtx, cgs_config_show_nvtx},
+    {cgs_config_parse_exclude, cgs_config_show_exclude},
+    {cgs_config_parse_file, cgs_config_show_string},
+    {cgs_config_parse_path, cgs_config_show_string},
+};
+
+static void cgs_config_show_field(cgs_text_t *text,
+                                  const cgs_config_field_t *field,
+                                  const void *base)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof(cgs_config_shows) / sizeof(cgs_config_shows[0]);
+         ++i) {
+        if (cgs_config_shows[i].parse == field->parse) {
+            cgs_config_shows[i].show(text, field, base);
+        }
+    }
+}
+
+/* The text from start on as a terminal may see it, and the end of the line */
+static void cgs_config_end_line(cgs_text_t *text, size_t start)
+{
+    size_t size;
+    char   *line, *escaped;
+
+    cgs_text_add(text, "", 1);
+    if (text->failed) {
+        return;
+    }
+    /* No byte becomes more than four */
+    size    = (text->length - start) * 4 + 4;
+    line    = strdup(text->data + start);
+    escaped = malloc(size);
+    if (line != NULL && escaped != NULL) {
+        text->length = start;
+        cgs_text_add(text, escaped, cgs_text_escape(escaped, size, line));
+        cgs_text_add(text, "\n", 1);
+    } else {
+        text->failed = true;
+    }
+    free(line);
+    free(escaped);
+}
+
+static void cgs_config_show_rule(cgs_text_t *text, const cgs_rule_t *rule,
+                                 bool is_rule)
+{
+    size_t                   start = text->length, before, value;
+    const cgs_config_field_t *key;
+
+    cgs_text_print(text, is_rule ? CGS_CONFIG_REGION "%s=" :
+                                   "CGSHIM_DEFAULTS=", rule->name);
+    for (key = cgs_config_keys; key->name != NULL; ++key) {
+        if (cgs_config_in_scope(key, is_rule)) {
+            before = text->length;
+            cgs_text_print(text, "%s%s=", text->data != NULL &&
+                           text->data[before - 1] != '=' ? " " : "",
+                           key->name);
+            value = text->length;
+            cgs_config_show_field(text, key, rule);
+            text->length = text->length > value ? text->length : before;
+        }
+    }
+    cgs_config_end_line(text, start);
+}
+
+static void cgs_config_show_rules(cgs_text_t *text, const cgs_config_t *config)
+{
+    size_t i;
+
+    for (i = 0; i < config->num_rules; ++i) {
+        cgs_config_show_rule(text, &config->rules[i], true);
+    }
+    if (config->num_rules == 0) {
+        cgs_text_print(text, "# %s\n", config->every_range ?
+                       "no rule: each outermost push/pop range is a region" :
+                       "no rule that counts: no range is a region");
+    }
+}
+
+static void cgs_config_show_variable(cgs_text_t *text,
+                                     const cgs_config_field_t *field,
+                                     const cgs_config_build_t *build)
+{
+    size_t start = text->length, value;
+
+    cgs_text_print(text, "%s=", field->name);
+    value = text->length;
+    cgs_config_show_field(text, field, build);
+    if (text->length > value) {
+        cgs_config_end_line(text, start);
+    } else {
+        text->length = start;
+        cgs_text_print(text, "# %s is not set\n", field->name);
+    }
+}
+
+/* Lines that are a file for CGSHIM_CONFIG again; what is not set, or may not
+ * stand in one, is a comment */
+static void cgs_config_show(cgs_text_t *text, const cgs_config_build_t *build)
+{
+    const cgs_config_field_t *field = cgs_config_variables;
+    size_t                   start;
+
+    cgs_text_print(text, "# cgshim " PACKAGE_VERSION "\n");
+    for (; field->name != NULL; ++field) {
+        if (field->parse != NULL) {
+            cgs_config_show_variable(text, field, build);
+        } else if (strcmp(field->name, "CGSHIM_DEFAULTS") == 0) {
+            cgs_config_show_rule(text, &build->config.defaults, false);
+        } else if (strcmp(field->name, "CGSHIM_CONFIG") == 0) {
+            start = text->length;
+            cgs_text_print(text, "# CGSHIM_CONFIG%s%s",
+                           build->file != NULL ? "=" : " is not set",
+                           build->file != NULL ? build->file : "");
+            cgs_config_end_line(text, start);
+        } else {
+            cgs_config_show_rules(text, &build->config);
+        }
+    }
+}
+
+void cgs_config_answer(void)
+{
+    char               **env = __atomic_load_n(&cgs_config_env,
+                                               __ATOMIC_ACQUIRE);
+    cgs_text_t         text  = {0};
+    cgs_config_build_t build;
+
+    for (; env != NULL && *env != NULL &&
+           strcmp(*env, CGS_CONFIG_CHECK "=1") != 0; ++env) {
+    }
+    if (env == NULL || *env == NULL || getauxval(AT_SECURE)) {
+        return;
+    }
+    cgs_config_make((const char *const *)cgs_config_env, &build);
+    cgs_config_show(&text, &build);
+    if (text.failed) {
+        cgs_log_complain("out of memory; there is no answer");
+    } else {
+        cgs_log_write(STDERR_FILENO, text.data, text.length);
+    }
+    cgs_text_release(&text);
+    cgs_config_release_build(&build);
+    cgs_config_release(&build.config);
 }
 
 static bool cgs_config_rule_matches(const cgs_rule_t *rule, const char *domain,

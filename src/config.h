@@ -138,6 +138,14 @@ const cgs_rule_t *cgs_config_match(const cgs_config_t *config,
  */
 void cgs_config_parse(const char *const *env, cgs_config_t *config);
 
+/**
+ * Write to stderr what the snapshot comes to, if it has the variable by which
+ * the wrapper asks for that: first a line for each value that does not parse,
+ * then a comment with the version, then lines that a file for CGSHIM_CONFIG
+ * may have. For the library's constructor, after cgs_config_snapshot().
+ */
+void cgs_config_answer(void);
+
 /** Free what cgs_config_parse() put into a configuration. */
 void cgs_config_release(cgs_config_t *config);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Load: keep the environment's CGSHIM* strings and have NVTX find us; nothing
- * else, since LD_PRELOAD reaches every shell and every child. First use: read
- * the configuration. Exit: issue what is held back and write the report.
+ * else, since LD_PRELOAD reaches every shell and every child (but an answer to
+ * the wrapper, where it asks what the configuration is). First use: read the
+ * configuration. Exit: issue what is held back and write the report.
  *
  * A child of fork cannot use its parent's CUDA, and our locks may have been
  * held by a thread that it does not have. One flag, tested before any lock,
@@ -212,6 +213,7 @@ static void after_fork_in_child(void)
 __attribute__((constructor)) static void load(void)
 {
     cgs_config_snapshot(environ);
+    cgs_config_answer();
     cgs_nvtx_setup(&cgs_ranges_sink);
     pthread_atfork(NULL, NULL, after_fork_in_child);
 }

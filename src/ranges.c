@@ -118,7 +118,8 @@ static void range_start(const char *domain, const char *text, uint64_t id)
     if ((region != NULL) && cgs_self.marked) {
         cgs_marks_range();
     }
-    if ((region != NULL) && (cgs_flow_own_region() == NULL) && (cgs_region_enter(region) == CGS_ENTERED)) {
+    if ((region != NULL) && (cgs_flow_own_region() == NULL) &&
+        (cgs_region_enter(region) == CGS_ENTERED)) {
         cgs_lock(&region->lock);
         region->range_id = id;
         cgs_unlock(&region->lock);

@@ -165,6 +165,23 @@ for name in CGSHIM_LOGFILE CGSHIM_REGIONS CGSHIM_REGION CGSHIMS cgshim_; do
     esac
 done
 
+# The nearest name is told where there is one.
+while read -r wrong right; do
+    one_line "$wrong: not a variable of cgshim ($right is), which" -- "$wrong=1"
+done << END
+CGSHIM_LOGFILE CGSHIM_LOG_FILE
+CGSHIM_LGO CGSHIM_LOG
+CGSHIM_log CGSHIM_LOG
+CGSHIM_REGOIN_step CGSHIM_REGION_<name>
+CGSHIM_REGIONstep CGSHIM_REGION_<name>
+CGSHIM_EXLUDES CGSHIM_EXCLUDE
+END
+for name in CGSHIM_ON CGSHIM_WRONG CGSHIM_PREFIX CGSHIM_LOG_DIRECTORY; do
+    one_line "$name: not a variable of cgshim, which" -- "$name=1"
+done
+# What is the wrapper's is not ours to judge.
+silent CGSHIM_LIB=/no/such/library
+
 # A list of programs cannot be wrong, and no value of it says anything.
 for value in '' ',' '[' 'a,,b' '*nothing*'; do
     silent "CGSHIM_EXCLUDE=$value"

@@ -512,8 +512,8 @@ START_TEST(a_wrong_variable_is_one_line_and_ignored)
          "lines VARIABLE=value; no file is read"},
         {"CGSHIM_REGION_=warmup=1", "CGSHIM_REGION_: takes the name of a "
          "region after it; this rule is ignored"},
-        {"CGSHIM_LGO=info", "CGSHIM_LGO: not a variable of cgshim, which "
-         "takes CGSHIM, CGSHIM_REGION_<name>, CGSHIM_DEFAULTS, "
+        {"CGSHIM_LGO=info", "CGSHIM_LGO: not a variable of cgshim (CGSHIM_LOG "
+         "is), which takes CGSHIM, CGSHIM_REGION_<name>, CGSHIM_DEFAULTS, "
          "CGSHIM_CONFIG, CGSHIM_EXCLUDE, CGSHIM_AUTO, CGSHIM_SAVE, "
          "CGSHIM_LOG, CGSHIM_LOG_FILE, CGSHIM_REPORT, CGSHIM_TRACE, "
          "CGSHIM_DUMP, CGSHIM_PROFILE; it is ignored"},
