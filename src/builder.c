@@ -159,6 +159,21 @@ static void cut(cgs_region_t *region, cgs_variant_t *variant)
     free(ends);
 }
 
+/* Where an event could be destroyed meanwhile, the graph would hold a dead
+ * one: some drivers crash on it. */
+static void build_if_alive(cgs_region_t *region, cgs_chunk_t *chunk)
+{
+    if (chunk->has_events) {
+        cgs_events_hold();
+    }
+    if (cgs_chunk_refresh(chunk)) {
+        build_chunk(region, chunk);
+    }
+    if (chunk->has_events) {
+        cgs_events_release();
+    }
+}
+
 /* @return whether a graph is still missing. */
 static bool build_variant(cgs_region_t *region, cgs_variant_t *variant)
 {
@@ -170,9 +185,7 @@ static bool build_variant(cgs_region_t *region, cgs_variant_t *variant)
     for (i = 0; variant->is_wanted && (i < phases->num); ++i) {
         chunk = phases->chunk[i];
         if (needs_build(chunk)) {
-            if (cgs_chunk_refresh(chunk)) {
-                build_chunk(region, chunk);
-            }
+            build_if_alive(region, chunk);
             missing |= needs_build(chunk);
         }
     }
