@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Other threads end the lives of events while the library makes graphs that
- * record them: on a driver that crashes where it is given a dead one.
+ * Ends of lives: of events and streams that graphs hold, on a driver that
+ * crashes where it is given a dead one, and of graphs whose work goes on.
  */
 #define _GNU_SOURCE 1
 #include "region_run.h"
@@ -11,6 +11,7 @@
 
 enum {
     STEPS    = 3,
+    WORDS    = 64,
     PATIENCE = 200     /* milliseconds that the other thread has */
 };
 
@@ -34,7 +35,7 @@ static void *destroy(void *arg)
 {
     (void)arg;
     PRG_CHECK(cuCtxSetCurrent(core.context));
-    PRG_CHECK(cuEventDestroy(event));
+    PRG_CHECK(cuEventDestroy_v2(event));
     atomic_store(&is_destroyed, true);
     return NULL;
 }
@@ -124,14 +125,112 @@ START_TEST(an_event_ends_while_a_graph_of_it_is_sent)
 }
 END_TEST
 
+/* From memory that is something else at once. */
+static void copy_pageable(CUdeviceptr to, int value)
+{
+    uint32_t words[WORDS];
+
+    memset(words, value, sizeof(words));
+    PRG_CHECK(cuMemcpyHtoDAsync_v2(to, words, sizeof(words), core_stream));
+    memset(words, 0, sizeof(words));
+}
+
+static void run_on_two(CUdeviceptr to, CUstream side)
+{
+    enter("r");
+    copy_pageable(to, 0x5a);
+    step(1);
+    PRG_CHECK(cuEventRecord(event, core_stream));
+    PRG_CHECK(cuStreamWaitEvent(side, event, 0));
+    PRG_CHECK(step_on(side, 2));
+    model = model * 1664525u + 2;
+    PRG_CHECK(cuEventRecord(event, side));
+    PRG_CHECK(cuStreamWaitEvent(core_stream, event, 0));
+    leave();
+}
+
+/* What it holds back is issued, and only the streams of that are looked at. */
+START_TEST(a_stream_may_end_that_a_shorter_run_is_not_on)
+{
+    CUdeviceptr to = core_alloc(WORDS * sizeof(uint32_t), 0);
+    CUstream    side;
+    int         i;
+
+    PRG_CHECK(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING));
+    make_event();
+    for (i = 0; i < 4; ++i) {
+        run_on_two(to, side);
+    }
+    ck_assert_uint_gt(cgs_region_find("r")->stats.launches, 0);
+    PRG_CHECK(cuStreamDestroy_v2(side));
+    enter("r");
+    copy_pageable(to, 0x5b);
+    step(3);
+    leave();
+    check_word();
+    ck_assert_uint_eq(core_word(to), 0x5b5b5b5b);
+}
+END_TEST
+
+static atomic_bool may_go_on;
+
+static void wait_for_the_program(void *data)
+{
+    (void)data;
+    while (!atomic_load(&may_go_on)) {
+        usleep(1000);
+    }
+}
+
+/* A run whose work waits, and whose copies go to places of their own. */
+static void run_that_waits(CUdeviceptr to, int i)
+{
+    enter("r");
+    copy_pageable(to, 0);
+    PRG_CHECK(cuLaunchHostFunc(core_stream, wait_for_the_program, NULL));
+    copy_pageable(to + (CUdeviceptr)i * WORDS * sizeof(uint32_t), i);
+    step(1);
+    leave();
+}
+
+/* Work of a graph may wait for what the program does after the graph's end;
+ * its memory is not another graph's before it is done. */
+START_TEST(the_end_of_a_graph_does_not_wait_for_its_work)
+{
+    CUdeviceptr to = core_alloc(10 * WORDS * sizeof(uint32_t), 0);
+    int         i;
+
+    atomic_store(&may_go_on, true);
+    for (i = 1; i <= 3; ++i) {
+        run_that_waits(to, i);
+        PRG_CHECK(cuStreamSynchronize(core_stream));
+    }
+    ck_assert_uint_gt(cgs_region_find("r")->stats.launches, 0);
+    atomic_store(&may_go_on, false);
+    run_that_waits(to, 4);
+    ck_assert(cgs_region_destroy(cgs_region_find("r"), "the test says so"));
+    for (i = 5; i <= 9; ++i) {
+        run_that_waits(to, i);
+    }
+    atomic_store(&may_go_on, true);
+    check_word();
+    for (i = 1; i <= 9; ++i) {
+        ck_assert_uint_eq(core_word(to + (CUdeviceptr)i * WORDS *
+                                    sizeof(uint32_t)), i * 0x01010101u);
+    }
+}
+END_TEST
+
 int main(void)
 {
-    Suite *suite = suite_create("dead");
-    TCase *tests = tcase_create("dead");
+    Suite *suite = suite_create("lives");
+    TCase *tests = tcase_create("lives");
 
     tcase_add_checked_fixture(tests, region_open, NULL);
     tcase_add_test(tests, an_event_ends_while_a_graph_is_made_of_it);
     tcase_add_test(tests, an_event_ends_while_a_graph_of_it_is_sent);
+    tcase_add_test(tests, a_stream_may_end_that_a_shorter_run_is_not_on);
+    tcase_add_test(tests, the_end_of_a_graph_does_not_wait_for_its_work);
     suite_add_tcase(suite, tests);
     return core_run(suite);
 }
