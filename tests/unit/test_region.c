@@ -1254,6 +1254,26 @@ START_TEST(a_launch_without_arguments_is_refused_as_ever)
 }
 END_TEST
 
+/* The timer's thread has no context of its own. */
+START_TEST(what_is_held_is_issued_where_no_context_can_be_pushed)
+{
+    unsigned waits = 0;
+
+    open_failing("cuCtxPushCurrent:1+");
+    run_times("short", 3, 1, STEPS);
+    enter("short");
+    step(1);
+    step(2);
+    while ((held(region("short")) > 0) && (waits++ < 3000)) {
+        usleep(1000);
+    }
+    ck_assert_uint_eq(held(region("short")), 0);
+    step(3);
+    leave();
+    check_word();
+}
+END_TEST
+
 START_TEST(a_launch_that_fails_is_made_eagerly)
 {
     open_failing("cuGraphLaunch:2");
@@ -2130,6 +2150,8 @@ static TCase *faults(void)
     tcase_add_loop_test(tests, a_region_that_cannot_be_built_stays_plain, 0,
                         4);
     tcase_add_loop_test(tests, a_build_that_fails_once_is_tried_again, 0, 4);
+    tcase_add_test(tests,
+                   what_is_held_is_issued_where_no_context_can_be_pushed);
     tcase_add_test(tests, a_launch_that_fails_is_made_eagerly);
     tcase_add_test(tests, launches_that_always_fail_are_given_up);
     tcase_add_loop_test(tests, a_patch_that_fails_loses_no_argument, 1,
