@@ -61,7 +61,10 @@ static void settle_budget(cgs_chunk_t *chunk)
     }
 }
 
-static void build_chunk(cgs_region_t *region, cgs_chunk_t *chunk)
+/* @param free_bytes_p What was free after the graph before, in a row of them,
+ *                     or 0: it is asked for once for each graph. */
+static void build_chunk(cgs_region_t *region, cgs_chunk_t *chunk,
+                        size_t *free_bytes_p)
 {
     size_t             wanted = (size_t)chunk->num_ops * BYTES_PER_NODE;
     uint64_t           begin  = cgs_clock_ns();
@@ -73,7 +76,8 @@ static void build_chunk(cgs_region_t *region, cgs_chunk_t *chunk)
         cgs_region_fallback(region, cgs_no_budget);
         return;
     }
-    before = free_device_memory();
+    before        = *free_bytes_p > 0 ? *free_bytes_p : free_device_memory();
+    *free_bytes_p = 0;
     status = cgs_graph_build(chunk);
     if (status.result != CUDA_SUCCESS) {
         cgs_budget_give(wanted);
@@ -84,7 +88,8 @@ static void build_chunk(cgs_region_t *region, cgs_chunk_t *chunk)
                       cgs_reason_driver(status.function, status.result));
         return;
     }
-    after = free_device_memory();
+    after         = free_device_memory();
+    *free_bytes_p = after;
     ++region->stats.builds;
     region->stats.build_ns += cgs_clock_ns() - begin;
     chunk->device_taken     = wanted;
@@ -160,8 +165,25 @@ static void cut(cgs_region_t *region, cgs_variant_t *variant)
     free(ends);
 }
 
+/* Where an event could be destroyed meanwhile, the graph would hold a dead
+ * one: some drivers crash on it. */
+static void build_if_alive(cgs_region_t *region, cgs_chunk_t *chunk,
+                           size_t *free_bytes_p)
+{
+    if (chunk->has_events) {
+        cgs_events_hold();
+    }
+    if (cgs_chunk_refresh(chunk)) {
+        build_chunk(region, chunk, free_bytes_p);
+    }
+    if (chunk->has_events) {
+        cgs_events_release();
+    }
+}
+
 /* @return whether a graph is still missing. */
-static bool build_variant(cgs_region_t *region, cgs_variant_t *variant)
+static bool build_variant(cgs_region_t *region, cgs_variant_t *variant,
+                          size_t *free_bytes_p)
 {
     cgs_phases_t *phases  = &variant->phases;
     bool         missing  = false;
@@ -171,9 +193,7 @@ static bool build_variant(cgs_region_t *region, cgs_variant_t *variant)
     for (i = 0; variant->is_wanted && (i < phases->num); ++i) {
         chunk = phases->chunk[i];
         if (needs_build(chunk)) {
-            if (cgs_chunk_refresh(chunk)) {
-                build_chunk(region, chunk);
-            }
+            build_if_alive(region, chunk, free_bytes_p);
             missing |= needs_build(chunk);
         }
     }
@@ -266,6 +286,7 @@ void cgs_builder_run(cgs_region_t *region)
 {
     cgs_recording_t *recording = &region->recording;
     cgs_variant_t   *variant;
+    size_t          free_bytes = 0;
     bool            missing = false;
     bool            lasting = region->wasted <= MAX_UNPROVED;
 
@@ -286,7 +307,7 @@ void cgs_builder_run(cgs_region_t *region)
     }
     for (variant = recording->all; variant != NULL;
          variant = variant->older) {
-        missing |= build_variant(region, variant);
+        missing |= build_variant(region, variant, &free_bytes);
     }
     recording->has_work = missing;
 }

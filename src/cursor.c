@@ -101,14 +101,20 @@ void cgs_cursor_go_plain(cgs_region_t *region, const char *reason)
  * be gone until they are patched: then the first launch sends the graph. */
 static void upload(cgs_region_t *region, cgs_chunk_t *chunk)
 {
-    cgs_graph_status_t status;
+    cgs_graph_status_t status = {.result = CUDA_SUCCESS};
 
+    if (chunk->has_events) {
+        cgs_events_hold();
+    }
     if ((chunk->has_events && (chunk->num_dirty > 0)) ||
         !cgs_chunk_refresh(chunk)) {
         chunk->uploaded = true;
-        return;
+    } else {
+        status = cgs_graph_upload(chunk, chunk->streams[0]);
     }
-    status = cgs_graph_upload(chunk, chunk->streams[0]);
+    if (chunk->has_events) {
+        cgs_events_release();
+    }
     if (status.result != CUDA_SUCCESS) {
         cgs_region_fallback(region, cgs_reason_driver(status.function,
                                                       status.result));

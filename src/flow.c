@@ -20,6 +20,7 @@
 #include "graph.h"
 #include "life.h"
 #include "marks.h"
+#include "staging.h"
 
 #define MAX_OPEN 256
 /* How long exit waits for a thread that is issuing work. */
@@ -416,6 +417,14 @@ CUresult cgs_flow_after(cgs_call_t *call, cgs_verdict_t verdict,
     return result;
 }
 
+/* Not all that ends graphs does: modules and attributes leave memory alone. */
+static bool ends_context(const char *function)
+{
+    return !strncmp(function, "cuCtxD", 6) ||
+           !strncmp(function, "cuDevicePrimaryCtxRe", 20) ||
+           !strncmp(function, "cuGreenCtxD", 11);
+}
+
 void cgs_barrier(unsigned index, cgs_kind_t kind)
 {
     cgs_thread_t *self = &cgs_self;
@@ -446,6 +455,11 @@ void cgs_barrier(unsigned index, cgs_kind_t kind)
     } else if (kind == CGS_KIND_DROP) {
         cgs_memory_changed();
         cgs_region_destroy_all(cgs_door_name(index));
+        if (ends_context(cgs_door_name(index))) {
+            ++self->guard;
+            cgs_staging_forget_all();
+            --self->guard;
+        }
     }
 }
 

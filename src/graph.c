@@ -21,6 +21,12 @@
 #define MAX_STAGING       (1024u * 1024)
 #define STAGING_ALIGNMENT 256
 
+/* Where a context could not be pushed: what was current instead of it. */
+static __thread struct {
+    bool      is_set;
+    CUcontext before;
+} replaced;
+
 bool cgs_graph_enter_context(CUcontext ctx)
 {
     CUcontext current = NULL;
@@ -29,13 +35,24 @@ bool cgs_graph_enter_context(CUcontext ctx)
         (current == ctx)) {
         return false;
     }
-    return CGS_REAL(cuCtxPushCurrent_v2)(ctx) == CUDA_SUCCESS;
+    if (CGS_REAL(cuCtxPushCurrent_v2)(ctx) == CUDA_SUCCESS) {
+        return true;
+    }
+    /* What is held back would be lost in another context. */
+    replaced.before = current;
+    replaced.is_set = CGS_REAL(cuCtxSetCurrent)(ctx) == CUDA_SUCCESS;
+    return replaced.is_set;
 }
 
 void cgs_graph_leave_context(void)
 {
     CUcontext ctx;
 
+    if (replaced.is_set) {
+        replaced.is_set = false;
+        CGS_REAL(cuCtxSetCurrent)(replaced.before);
+        return;
+    }
     CGS_REAL(cuCtxPopCurrent_v2)(&ctx);
 }
 

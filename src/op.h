@@ -322,8 +322,16 @@ static inline bool cgs_op_is_event(unsigned kind)
     return (kind == CGS_OP_RECORD) || (kind == CGS_OP_WAIT);
 }
 
-/** An event was destroyed: its handle may come to mean another one. */
+/** An event is about to be destroyed: its handle may come to mean another one.
+ *  Waits while events are held. */
 void cgs_events_changed(void);
+
+/** Have no thread destroy an event until they are released: between the look
+ *  whether what nodes hold is alive and the driver's use of it. One thread
+ *  holds them at a time. @{ */
+void cgs_events_hold(void);
+void cgs_events_release(void);
+/** @} */
 
 /** An event was made. Any thread. */
 void cgs_event_created(CUevent event, unsigned flags);

@@ -18,7 +18,12 @@
 
 #include "thread.h"
 
+/* How long a destruction waits for a graph that is being made: in a callback
+ * of a tool, that could be waiting for this thread. */
+#define HOLD_MS 1000
+
 static atomic_ullong events_generation;
+static cgs_lock_t    events_held;
 
 /* Events that are not as most are. One that was destroyed stays until its
  * handle is made again. */
@@ -90,7 +95,22 @@ static bool is_shared(CUevent event)
 
 void cgs_events_changed(void)
 {
+    bool locked = cgs_lock_for(&events_held, HOLD_MS);
+
     atomic_fetch_add_explicit(&events_generation, 1, memory_order_acq_rel);
+    if (locked) {
+        cgs_unlock(&events_held);
+    }
+}
+
+void cgs_events_hold(void)
+{
+    cgs_lock(&events_held);
+}
+
+void cgs_events_release(void)
+{
+    cgs_unlock(&events_held);
 }
 
 static uint64_t generation(void)

@@ -257,60 +257,71 @@ static bool divides(unsigned part, unsigned whole)
     return (part > 0) && (whole % part == 0);
 }
 
-/* Whether each of the launch's attributes leaves the grid free. */
-static bool is_grid_free(const cgs_op_t *op, const unsigned grid[3])
+/* What of a launch's shape another launch of the kernel may have different. */
+typedef enum {
+    SHAPE_FREE,
+    SHAPE_CLUSTERS, /* the grid, in whole clusters: there has to be room for
+                       each of them, which a block or shared memory takes */
+    SHAPE_FIXED     /* nothing */
+} shape_rule_t;
+
+/* @param cluster_p Set to the cluster's attribute where the grid is in those. */
+static shape_rule_t shape_rule(const cgs_op_t *op,
+                               const CUlaunchAttribute **cluster_p)
 {
     const CUlaunchAttribute *attr = op->kernel.attrs;
+    shape_rule_t            rule  = SHAPE_FREE;
     uint32_t                i;
 
-    if (!memcmp(op->kernel.shape.grid, grid, sizeof(op->kernel.shape.grid))) {
-        return true;
+    if (op->kernel.layout->fixed_grid ||
+        (op->kernel.shape.api == CGS_LAUNCH_COOPERATIVE)) {
+        return SHAPE_FIXED;
     }
     for (i = 0; i < op->kernel.shape.num_attrs; ++i) {
         if ((attr[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) ||
             (attr[i].id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)) {
-            return false;
+            return SHAPE_FIXED;
         }
-        if ((attr[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) &&
-            !(divides(attr[i].value.clusterDim.x, grid[0]) &&
-              divides(attr[i].value.clusterDim.y, grid[1]) &&
-              divides(attr[i].value.clusterDim.z, grid[2]))) {
-            return false;
+        if (attr[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+            *cluster_p = &attr[i];
+            rule       = SHAPE_CLUSTERS;
         }
     }
-    return !op->kernel.layout->fixed_grid &&
-           (op->kernel.shape.api != CGS_LAUNCH_COOPERATIVE);
+    return rule;
 }
 
-/* A cluster or a cooperative launch has to find room for all of its blocks. */
-static bool is_room_sure(const cgs_op_t *op)
+/* Whether the launch's grid may be like that. */
+static bool is_grid_free(const cgs_op_t *op, const unsigned grid[3])
 {
-    uint32_t i;
+    const CUlaunchAttribute *cluster = NULL;
 
-    for (i = 0; i < op->kernel.shape.num_attrs; ++i) {
-        if ((op->kernel.attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) ||
-            (op->kernel.attrs[i].id ==
-             CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) ||
-            (op->kernel.attrs[i].id ==
-             CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)) {
-            return false;
-        }
+    if (!memcmp(op->kernel.shape.grid, grid, sizeof(op->kernel.shape.grid))) {
+        return true;
     }
-    return !op->kernel.layout->fixed_grid &&
-           (op->kernel.shape.api != CGS_LAUNCH_COOPERATIVE);
+    switch (shape_rule(op, &cluster)) {
+    case SHAPE_FREE:
+        return true;
+    case SHAPE_CLUSTERS:
+        return divides(cluster->value.clusterDim.x, grid[0]) &&
+               divides(cluster->value.clusterDim.y, grid[1]) &&
+               divides(cluster->value.clusterDim.z, grid[2]);
+    default:
+        return false;
+    }
 }
 
 /* Whether the launch's blocks may be like that. */
 static bool is_block_free(const cgs_op_t *op, const cgs_launch_shape_t *now)
 {
-    const unsigned *block = now->block;
+    const CUlaunchAttribute *cluster = NULL;
+    const unsigned          *block   = now->block;
 
     if (!memcmp(op->kernel.shape.block, block,
                 sizeof(op->kernel.shape.block)) &&
         (op->kernel.shape.shared_bytes == now->shared_bytes)) {
         return true;
     }
-    return is_room_sure(op) && (block[0] - 1 < MAX_BLOCK) &&
+    return (shape_rule(op, &cluster) == SHAPE_FREE) && (block[0] - 1 < MAX_BLOCK) &&
            (block[1] - 1 < MAX_BLOCK) && (block[2] - 1 < MAX_BLOCK_Z) &&
            (now->shared_bytes <= op->kernel.limits.max_shared_bytes) &&
            (!memcmp(op->kernel.shape.block, block,

@@ -26,8 +26,13 @@ typedef struct cgs_staging cgs_staging_t;
  */
 CUresult cgs_staging_create(size_t bytes, cgs_staging_t **staging);
 
-/** Destroy it, once nothing reads from it any more. NULL is fine. */
+/** Have done with it: it is put aside until nothing reads from it. Neither
+ *  waits nor calls the driver. NULL is fine. */
 void cgs_staging_destroy(cgs_staging_t *staging);
+
+/** Before a context may end, and with it memory and events that were made in
+ *  it: give back what was put aside, and forget what is still read. */
+void cgs_staging_forget_all(void);
 
 /**
  * Memory for this run. Waits for the run that used it before, if that is

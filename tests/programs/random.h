@@ -6,6 +6,7 @@
  *   random_make.c   a seed becomes loops of operations (rnd_make)
  *   random_plan.c   what CUDA leaves open is ordered: the operations become
  *                   steps whose results no scheduler can change (rnd_plan)
+ *   random_check.c  whether they left something open (rnd_check)
  *   random_list.c   the steps as text (rnd_list)
  *   random_c.c      the steps as C (rnd_print_c)
  *   random_run.c    the steps are made, by one to four threads (rnd_run)
@@ -201,6 +202,10 @@ void rnd_make(rnd_program_t *program, uint64_t seed, unsigned index);
 
 /* Puts the operations that are not dropped in order: its steps. */
 void rnd_plan(rnd_program_t *program);
+
+/* Looks for steps that nothing orders though they use the same: prints the
+ * first two, and returns how many there are. */
+unsigned rnd_check(const rnd_program_t *program, FILE *file);
 
 /* Prints the steps, or which operations stand where. */
 void rnd_list(const rnd_program_t *program, FILE *file);

@@ -8,11 +8,17 @@
  *     random_ops -l SEED [COUNT]   prints the programs instead
  *     random_ops -c SEED [COUNT]   prints them in C, without their beginning:
  *                                  tests/random-c.sh prints the whole file
+ *     random_ops -r SEED [COUNT]   looks for races: pairs of steps that use the
+ *                                  same, and nothing says which one is first;
+ *                                  status 1 if there are any
  *     random_ops -p SEED [COUNT]   prints where operations stand, in lines
  *                                  NUMBER PROGRAM LOOP REPETITION PLACE
  *
  * RANDOM_DROP="N N-N ..." leaves operations out, by their numbers; a program
  * without any is none.
+ *
+ * RANDOM_LOOSE=N leaves out every Nth step that was put in for the order (it
+ * becomes one that orders nothing), to see who notices.
  *
  * What it prints depends on the seed alone: all that it looks at is ordered.
  */
@@ -24,7 +30,7 @@
 
 static int rnd_usage(void)
 {
-    fprintf(stderr, "usage: random_ops [-l | -c | -p] SEED [COUNT]\n");
+    fprintf(stderr, "usage: random_ops [-l | -c | -r | -p] SEED [COUNT]\n");
     return EXIT_FAILURE;
 }
 
@@ -50,6 +56,21 @@ static void rnd_drop(rnd_program_t *p, const char *text)
     }
 }
 
+/* Undoes every so many of the plan's steps. */
+static void rnd_loosen(rnd_program_t *p, unsigned every)
+{
+    unsigned num = 0;
+    unsigned i;
+
+    for (i = 0; i < p->num_steps; ++i) {
+        if (p->step[i].is_added && ++num % every == 0) {
+            p->step[i].op.kind = RND_ASK;
+            p->step[i].op.slot = RND_LEGACY;
+            p->step[i].look    = 0;
+        }
+    }
+}
+
 static bool rnd_is_empty(const rnd_program_t *p)
 {
     unsigned i;
@@ -68,12 +89,14 @@ int main(int argc, char **argv)
     unsigned long long seed;
     unsigned count, i;
     unsigned num_seeds = 0;
+    unsigned num_racy  = 0;
     uint64_t *seeds;
     rnd_run_t *run = NULL;
     char how       = '\0';
+    const char *loose = getenv("RANDOM_LOOSE");
 
     if (argc > 1 && (!strcmp(argv[1], "-l") || !strcmp(argv[1], "-c") ||
-                     !strcmp(argv[1], "-p"))) {
+                     !strcmp(argv[1], "-r") || !strcmp(argv[1], "-p"))) {
         how = (*++argv)[1];
         --argc;
     }
@@ -98,11 +121,16 @@ int main(int argc, char **argv)
             continue;
         }
         rnd_plan(&program);
+        if (loose != NULL && atoi(loose) > 0) {
+            rnd_loosen(&program, (unsigned)atoi(loose));
+        }
         if (how == 'l') {
             rnd_list(&program, stdout);
         } else if (how == 'c') {
             rnd_print_c(&program, stdout);
             seeds[num_seeds++] = program.seed;
+        } else if (how == 'r') {
+            num_racy += rnd_check(&program, stdout) > 0;
         } else if (how == 'p') {
             rnd_list_places(&program, stdout);
         } else {
@@ -116,5 +144,8 @@ int main(int argc, char **argv)
         rnd_close(run);
     }
     free(seeds);
-    return EXIT_SUCCESS;
+    if (how == 'r') {
+        printf("%u of %u programs have races\n", num_racy, count);
+    }
+    return num_racy == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -9,6 +9,12 @@
  * another one (`before`). An operation that touches memory is held against the
  * last one that wrote it, and against those that have read it since, and what
  * is lacking is put in.
+ *
+ * Streams and the legacy stream wait for each other by themselves, but for what
+ * a GPU was seen to take more loosely (an H200 with driver 580): a copy on the
+ * per-thread stream read pinned memory before a kernel had written it that was
+ * launched on the legacy stream before. So what is between these two streams,
+ * and what copies host memory, is ordered by events.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -292,10 +298,20 @@ static void rnd_complete(rnd_plan_t *plan, unsigned thread,
     }
 }
 
-/* What is next on the lane comes after the work of a touch. Nothing says that
- * the legacy stream waits for what a destroyed one has left. */
+/* Whether work on the one stream waits for that on the other by itself. Nothing
+ * says that the legacy stream waits for what a destroyed one has left. */
+static bool rnd_waits_by_itself(const rnd_lane_t *mine,
+                                const rnd_lane_t *other)
+{
+    return (mine->slot == RND_LEGACY && other->waits_for_legacy &&
+            !other->is_gone) ||
+           (other->slot == RND_LEGACY && mine->waits_for_legacy);
+}
+
+/* What is next on the lane comes after the work of a touch; `by_event` if that
+ * one stream waits for the other by itself does not do. */
 static void rnd_order(rnd_plan_t *plan, unsigned thread, unsigned lane,
-                      const rnd_touch_t *touch)
+                      const rnd_touch_t *touch, bool by_event)
 {
     const rnd_lane_t *mine, *other;
     unsigned event;
@@ -305,9 +321,7 @@ static void rnd_order(rnd_plan_t *plan, unsigned thread, unsigned lane,
     other = &plan->lane[touch->lane];
     if (touch->place == 0 || touch->lane == RND_HOST_LANE ||
         touch->lane == lane ||
-        (mine->slot == RND_LEGACY && other->waits_for_legacy &&
-         !other->is_gone) ||
-        (other->slot == RND_LEGACY && mine->waits_for_legacy) ||
+        (!by_event && rnd_waits_by_itself(mine, other)) ||
         plan->done[thread][touch->lane][touch->thread] >= touch->place ||
         plan->before[thread][lane][touch->lane][touch->thread] >=
         touch->place) {
@@ -328,7 +342,7 @@ static void rnd_order(rnd_plan_t *plan, unsigned thread, unsigned lane,
 /* The same for everyone who has used a buffer: with `lane` RND_HOST_LANE the
  * work must be done, with `lane` RND_LANES the calls must be over. */
 static void rnd_order_one(rnd_plan_t *plan, unsigned thread, unsigned lane,
-                          const rnd_touch_t *touch)
+                          const rnd_touch_t *touch, bool by_event)
 {
     if (touch->place == 0) {
         return;
@@ -338,30 +352,30 @@ static void rnd_order_one(rnd_plan_t *plan, unsigned thread, unsigned lane,
     } else if (lane == RND_LANES) {
         rnd_after_touch(plan, thread, touch);
     } else {
-        rnd_order(plan, thread, lane, touch);
+        rnd_order(plan, thread, lane, touch, by_event);
     }
 }
 
 static void rnd_order_readers(rnd_plan_t *plan, unsigned thread, unsigned lane,
-                              const rnd_memory_t *memory)
+                              const rnd_memory_t *memory, bool by_event)
 {
     rnd_touch_t touch;
 
     for (touch.lane = 0; touch.lane < plan->num_lanes; ++touch.lane) {
         for (touch.thread = 0; touch.thread < RND_THREADS; ++touch.thread) {
             touch.place = memory->reader[touch.lane][touch.thread];
-            rnd_order_one(plan, thread, lane, &touch);
+            rnd_order_one(plan, thread, lane, &touch, by_event);
         }
     }
 }
 
 static void rnd_order_all(rnd_plan_t *plan, unsigned thread, unsigned lane,
-                          const rnd_memory_t *memory)
+                          const rnd_memory_t *memory, bool by_event)
 {
     rnd_touch_t writer = memory->writer;
 
-    rnd_order_one(plan, thread, lane, &writer);
-    rnd_order_readers(plan, thread, lane, memory);
+    rnd_order_one(plan, thread, lane, &writer, by_event);
+    rnd_order_readers(plan, thread, lane, memory, by_event);
 }
 
 static void rnd_note_writer(rnd_memory_t *memory, unsigned lane,
@@ -378,6 +392,12 @@ static rnd_use_t rnd_use(const rnd_plan_t *plan, const rnd_op_t *op)
            RND_UNUSED : rnd_kinds[op->kind].to;
 }
 
+static bool rnd_copies_host_memory(const rnd_op_t *op, unsigned buffer)
+{
+    return rnd_kinds[op->kind].group == RND_WORK &&
+           rnd_kinds[op->kind].num_from > 0 && buffer >= RND_PINNED;
+}
+
 /* Before an operation: its memory. */
 static void rnd_order_memory(rnd_plan_t *plan, const rnd_op_t *op,
                              unsigned lane)
@@ -389,13 +409,15 @@ static void rnd_order_memory(rnd_plan_t *plan, const rnd_op_t *op,
 
     for (i = 0; i < info->num_from; ++i) {
         writer = plan->memory[op->from[i]].writer;
-        rnd_order_one(plan, op->thread, lane, &writer);
+        rnd_order_one(plan, op->thread, lane, &writer,
+                      rnd_copies_host_memory(op, op->from[i]));
     }
     if (use != RND_UNUSED) {
         rnd_order_all(plan, op->thread,
                       use == RND_HOST_WRITE ? RND_HOST_LANE :
                       use == RND_HOST_ORDER ? RND_LANES : lane,
-                      &plan->memory[op->to]);
+                      &plan->memory[op->to],
+                      rnd_copies_host_memory(op, op->to));
     }
     if (info->group == RND_LAUNCHES && op->module == 1) {
         rnd_after_touch(plan, op->thread, &plan->memory[RND_MODULE].writer);
@@ -571,16 +593,17 @@ static void rnd_prepare(rnd_plan_t *plan, rnd_op_t *op)
         break;
     case RND_MODULE_ANEW:
         rnd_order_all(plan, op->thread, RND_HOST_LANE,
-                      &plan->memory[RND_MODULE]);
+                      &plan->memory[RND_MODULE], false);
         break;
     case RND_FUNCTION_LIMIT:
-        rnd_order_all(plan, op->thread, RND_LANES, &plan->memory[RND_MODULE]);
+        rnd_order_all(plan, op->thread, RND_LANES, &plan->memory[RND_MODULE],
+                      false);
         break;
     case RND_REPLACE:
         /* cuMemFree() waits for the work on memory of cuMemAlloc() only. */
         if (plan->is_pooled[op->to]) {
             rnd_order_all(plan, op->thread, RND_HOST_LANE,
-                          &plan->memory[op->to]);
+                          &plan->memory[op->to], false);
         }
         break;
     case RND_CAPTURE:
@@ -724,7 +747,7 @@ static void rnd_begin_loop(rnd_plan_t *plan)
     for (i = 1; i < RND_THREADS; ++i) {
         rnd_join_knowledge(plan, 0, i);
         plan->lane[plan->own_lane[i]].is_gone = true;
-        plan->own_lane[i] = rnd_new_lane(plan, RND_PER_THREAD, i, true);
+        plan->own_lane[i] = rnd_new_lane(plan, RND_PER_THREAD, i, false);
     }
     for (i = 1; i < RND_THREADS; ++i) {
         rnd_join_knowledge(plan, i, 0);
@@ -745,7 +768,7 @@ static void rnd_begin(rnd_plan_t *plan, rnd_program_t *p)
             p->stream_flags[i] == CU_STREAM_DEFAULT);
     }
     for (i = 0; i < RND_THREADS; ++i) {
-        plan->own_lane[i] = rnd_new_lane(plan, RND_PER_THREAD, i, true);
+        plan->own_lane[i] = rnd_new_lane(plan, RND_PER_THREAD, i, false);
     }
 }
 

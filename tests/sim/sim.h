@@ -20,8 +20,9 @@
  *                         holds 0xDD in any case
  *   SIM_PROTECT=1         device memory can be touched only while a task runs,
  *                         so that a host access to it ends in SIGSEGV
- *   SIM_STRICT=1          abort where a call is given a dead handle; no handle
- *                         is given twice then
+ *   SIM_STRICT=1          abort where a call is given a dead handle, or a graph
+ *                         with one is made, sent or launched; no handle is
+ *                         given twice then
  *   SIM_FAIL=fn:n[:code][,...]
  *                         the n-th call (from 1) of function fn, named without
  *                         _v2, _ptsz and the like, returns code (default 2) and
@@ -204,6 +205,8 @@ typedef enum {
 
 void *sim_handle_new(sim_kind_t kind, void *object);
 void *sim_handle_get(sim_kind_t kind, const void *handle);
+/* Where the driver is strict, ends the process. */
+void sim_handle_is_dead(const char *what);
 void sim_handle_free(sim_kind_t kind, const void *handle);
 size_t sim_handle_slots(sim_kind_t kind);
 void *sim_handle_at(sim_kind_t kind, size_t slot); /* NULL: free slot */

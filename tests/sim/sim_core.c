@@ -330,6 +330,14 @@ static bool sim_is_strict(void)
     return strict;
 }
 
+void sim_handle_is_dead(const char *what)
+{
+    if (sim_is_strict()) {
+        fprintf(stderr, "sim: %s is dead\n", what);
+        abort();
+    }
+}
+
 /* Values of no kind look like those of another or like an address, so that
  * whoever mixes them up, or reads through one, is found out. */
 static uintptr_t sim_handle_base(sim_kind_t kind)

@@ -166,6 +166,28 @@ static void sim_exec_plant(sim_exec_t *exec)
     }
 }
 
+/* A real driver reads through what it makes or sends to the device; a strict
+ * one of ours ends where something of it is dead. */
+static void sim_exec_look(const sim_exec_t *exec)
+{
+    const sim_op_t *op;
+    size_t          i;
+
+    for (i = 0; (exec != NULL) && (i < exec->num); ++i) {
+        op = exec->nodes[i].op;
+        if (exec->nodes[i].child != NULL) {
+            sim_exec_look(exec->nodes[i].child);
+        } else if ((op->ctx_uid != 0) &&
+                   (sim_ctx_by_uid(op->ctx_uid) == NULL)) {
+            sim_handle_is_dead("the context of a node");
+        } else if ((op->kind == SIM_OP_KERNEL) && op->kernel.func->dead) {
+            sim_handle_is_dead("the function of a node");
+        } else if ((op->kind == SIM_OP_RECORD) || (op->kind == SIM_OP_WAIT)) {
+            (void)sim_event_find(op->event.handle);
+        }
+    }
+}
+
 static CUresult sim_exec_instantiate(CUgraphExec *handle, CUgraph graph,
                                      cuuint64_t flags)
 {
@@ -182,6 +204,7 @@ static CUresult sim_exec_instantiate(CUgraphExec *handle, CUgraph graph,
         return CUDA_ERROR_INVALID_VALUE;
     }
     sim_exec_plant(exec);
+    sim_exec_look(exec);
     status = sim_mem_reserve(0, exec->num * SIM_NODE_BYTES);
     if (status != CUDA_SUCCESS) {
         sim_exec_release(exec);
@@ -413,6 +436,7 @@ static CUresult sim_exec_launch(CUgraphExec handle, CUstream stream_handle,
     } else if (exec == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    sim_exec_look(exec);
     status = sim_exec_check(exec);
     if (status != CUDA_SUCCESS) {
         return status;
@@ -439,28 +463,13 @@ static CUresult sim_exec_launch(CUgraphExec handle, CUstream stream_handle,
 SIM_ENTRY_PTSZ(cuGraphLaunch, (CUgraphExec hGraphExec, CUstream hStream),
                SIM_CTX, sim_exec_launch(hGraphExec, hStream, twin))
 
-/* A real driver reads through the events of what it sends to the device; a
- * strict one of ours ends where one is dead. */
-static void sim_exec_look_at_events(const sim_exec_t *exec)
-{
-    size_t i;
-
-    for (i = 0; (exec != NULL) && (i < exec->num); ++i) {
-        if ((exec->nodes[i].op->kind == SIM_OP_RECORD) ||
-            (exec->nodes[i].op->kind == SIM_OP_WAIT)) {
-            (void)sim_event_find(exec->nodes[i].op->event.handle);
-        }
-    }
-}
-
 static CUresult sim_exec_upload(CUgraphExec handle, CUstream stream_handle,
                                 int twin)
 {
     sim_stream_t *stream;
     CUresult      status = sim_exec_stream(stream_handle, twin, &stream);
 
-    sim_exec_look_at_events(sim_exec_find(handle));
-
+    sim_exec_look(sim_exec_find(handle));
     if (status != CUDA_SUCCESS) {
         return status;
     } else if (stream->capture != NULL) {

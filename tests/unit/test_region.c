@@ -1227,6 +1227,54 @@ START_TEST(a_build_that_fails_once_is_tried_again)
 }
 END_TEST
 
+/* In the middle of a graph, past the runs whose calls are timed, there is a
+ * short way for launches that are as before: not for those without arguments. */
+static void check_refused(const char *name, void **params)
+{
+    CUresult plain = prg_launch(chain, core_stream, 1, params);
+    unsigned i;
+
+    ck_assert_int_ne(plain, CUDA_SUCCESS);
+    run_times(name, 20, 1, STEPS);
+    enter(name);
+    step(1);
+    step(2);
+    ck_assert_uint_eq(held(region(name)), 2);
+    ck_assert_int_eq(prg_launch(chain, core_stream, 1, params), plain);
+    for (i = 3; i <= STEPS; ++i) {
+        step(i);
+    }
+    leave();
+    check_word();
+}
+
+START_TEST(a_launch_without_arguments_is_refused_as_ever)
+{
+    check_refused("r", NULL);
+    check_refused("other", (void *[]){&word, NULL});
+}
+END_TEST
+
+/* The timer's thread has no context of its own. */
+START_TEST(what_is_held_is_issued_where_no_context_can_be_pushed)
+{
+    unsigned waits = 0;
+
+    open_failing("cuCtxPushCurrent:1+");
+    run_times("short", 3, 1, STEPS);
+    enter("short");
+    step(1);
+    step(2);
+    while ((held(region("short")) > 0) && (waits++ < 3000)) {
+        usleep(1000);
+    }
+    ck_assert_uint_eq(held(region("short")), 0);
+    step(3);
+    leave();
+    check_word();
+}
+END_TEST
+
 START_TEST(a_launch_that_fails_is_made_eagerly)
 {
     open_failing("cuGraphLaunch:2");
@@ -2040,6 +2088,7 @@ static TCase *runs(void)
     tcase_add_test(tests, a_region_of_one_call_stays_plain);
     tcase_add_test(tests, a_region_that_never_comes_back_costs_no_graph);
     tcase_add_test(tests, changed_arguments_are_patched);
+    tcase_add_test(tests, a_launch_without_arguments_is_refused_as_ever);
     tcase_add_test(tests, only_what_changed_is_patched_and_once);
     tcase_add_loop_test(tests,
                         mismatch_issues_prefix_in_order_and_records_anew, 0,
@@ -2102,6 +2151,8 @@ static TCase *faults(void)
     tcase_add_loop_test(tests, a_region_that_cannot_be_built_stays_plain, 0,
                         4);
     tcase_add_loop_test(tests, a_build_that_fails_once_is_tried_again, 0, 4);
+    tcase_add_test(tests,
+                   what_is_held_is_issued_where_no_context_can_be_pushed);
     tcase_add_test(tests, a_launch_that_fails_is_made_eagerly);
     tcase_add_test(tests, launches_that_always_fail_are_given_up);
     tcase_add_loop_test(tests, a_patch_that_fails_loses_no_argument, 1,

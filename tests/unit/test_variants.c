@@ -313,11 +313,12 @@ static CUresult launch_cooperative(unsigned grid)
                                      1, 32, 1, 1, 0, core_stream, NULL);
 }
 
-static CUresult launch_with(CUlaunchAttribute *attribute, unsigned grid)
+static CUresult launch_with(CUlaunchAttribute *attribute, unsigned grid,
+                            unsigned block)
 {
     CUlaunchConfig config = {
         .gridDimX = grid, .gridDimY = 1, .gridDimZ = 1,
-        .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1,
+        .blockDimX = block, .blockDimY = 1, .blockDimZ = 1,
         .hStream = core_stream, .attrs = attribute, .numAttrs = 1,
     };
 
@@ -325,14 +326,24 @@ static CUresult launch_with(CUlaunchAttribute *attribute, unsigned grid)
                             NULL);
 }
 
-static CUresult launch_clusters(unsigned grid)
+static CUresult launch_clusters_of(unsigned grid, unsigned block)
 {
     CUlaunchAttribute attribute = {
         .id               = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
         .value.clusterDim = {2, 1, 1},
     };
 
-    return launch_with(&attribute, grid);
+    return launch_with(&attribute, grid, block);
+}
+
+static CUresult launch_clusters(unsigned grid)
+{
+    return launch_clusters_of(grid, 32);
+}
+
+static CUresult launch_clusters_of_blocks(unsigned block)
+{
+    return launch_clusters_of(4, block);
 }
 
 static CUresult launch_cooperative_by_attribute(unsigned grid)
@@ -342,7 +353,7 @@ static CUresult launch_cooperative_by_attribute(unsigned grid)
         .value.cooperative = 1,
     };
 
-    return launch_with(&attribute, grid);
+    return launch_with(&attribute, grid, 32);
 }
 
 /* Runs with a launch of this grid in the middle, and one with another grid.
@@ -367,11 +378,12 @@ static uint64_t change_grid(CUresult (*launch)(unsigned), unsigned grid,
     return stats("r")->swallowed - swallowed;
 }
 
-/* Not every grid of these can be launched. */
+/* Not every grid of these can be launched, nor every block. */
 START_TEST(grids_that_may_be_refused_are_not_patched)
 {
     ck_assert_uint_eq(change_grid(launch_clusters, 4, 6), 3);
     ck_assert_uint_eq(change_grid(launch_clusters, 4, 5), 0);
+    ck_assert_uint_eq(change_grid(launch_clusters_of_blocks, 64, 128), 0);
     ck_assert_uint_eq(change_grid(launch_cooperative, 4, 6), 0);
     ck_assert_uint_eq(change_grid(launch_cooperative_by_attribute, 4, 6), 0);
 }
