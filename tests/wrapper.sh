@@ -712,6 +712,33 @@ cgshim 1: a\x1b[31m "q" \ \u00e4\u0085 (pid 7), driver not known, observing
 END
 cmp -s wanted "$out" || complain "odd=1.json: $(diff wanted "$out")"
 
+# Numbers as the library rounds them.
+cat > numbers.json << 'END'
+{"version": "1", "program": "p", "pid": 7, "mode": "on",
+ "driver_version": 12080, "note": null, "launches": 1, "copies": 2, "sets": 3,
+ "regions": [
+  {"name": "a", "state": "replaying", "runs": 999999, "replayed_runs": 1000000,
+   "calls": 10000, "swallowed": 9999, "launches": 1299999, "patched": 0,
+   "nodes": 12345678901, "build_ns": 149999, "device_bytes": 1024},
+  {"name": "b", "state": "plain", "runs": 1, "replayed_runs": 0,
+   "calls": 3, "swallowed": 2, "launches": 0, "patched": 0,
+   "nodes": 0, "build_ns": 150000, "device_bytes": 1025,
+   "fallbacks": [{"reason": "r", "count": 1}, {"reason": "s", "count": 2}],
+   "cuts": [{"reason": "t", "count": 3}]}]}
+END
+cat > wanted << 'END'
+cgshim 1: p (pid 7), driver 12.8, replaying
+  seen: 1 launches, 2 copies, 3 sets
+  region    runs  replayed  calls  swallowed  graphs  patched  nodes  build ms  device KB  state
+  a       999999      1.0M  10000      99.9%    1.2M        0  12.3G       0.1          1  replaying
+  b            1         0      3      66.6%       0        0      0       0.2          2  plain
+    plain: 1 time: r
+    plain: 2 times: s
+    cut: 3 times: t
+END
+try 0 "$wrapper" report numbers.json
+cmp -s wanted "$out" || complain "numbers.json: $(diff wanted "$out")"
+
 cat > profile.json << 'END'
 {"schema": 1, "kind": "profile", "regions": [
  {"name": "step", "run_ns": 200000, "expected_run_ns": 50000,
