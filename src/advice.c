@@ -436,6 +436,8 @@ void cgs_advise(const cgs_report_t *report, cgs_advice_t *advice)
         say(advice, "mark the work that comes again by an NVTX range (push and "
             "pop), or by cgshim_region_begin(); with any CGSHIM_REGION_<name> "
             "rule only the ranges that rules match are regions");
+        say(advice, "or let CGSHIM_AUTO=1 look for calls that come again, "
+            "without any mark");
         return;
     }
     say_many_once(report, advice);
