@@ -233,7 +233,8 @@ START_TEST(a_process_without_regions_is_told_what_one_is)
     cgs_advice_t advice;
 
     cgs_advise(&report, &advice);
-    ck_assert_uint_eq(advice.num, 1);
+    ck_assert_uint_eq(advice.num, 2);
+    ck_assert_ptr_nonnull(strstr(advice.line[1], "CGSHIM_AUTO=1"));
     ck_assert_ptr_nonnull(strstr(advice.line[0], "NVTX range"));
     report.note = "the driver is older than CUDA 12.4";
     cgs_advise(&report, &advice);
