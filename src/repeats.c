@@ -34,6 +34,7 @@ typedef struct {
 
 struct cgs_repeats {
     uint64_t count;
+    uint64_t gram;             /* hash of the last few, 0: there are less */
     uint64_t from;             /* what was before is of no loop */
     level_t  level[CGS_REPEATS_LEVELS];
     uint64_t power[CGS_REPEATS_MAX + 1]; /* of BASE */
@@ -168,8 +169,7 @@ static void find_loop(cgs_repeats_t *repeats)
 {
     level_t  *inner = &repeats->level[0];
     uint64_t end    = repeats->count;
-    uint64_t gram   = hash_of(repeats, end, CGS_REPEATS_GRAM);
-    uint64_t *place = &repeats->place[(gram * BASE >> 32) % PLACES];
+    uint64_t *place = &repeats->place[(repeats->gram * BASE >> 32) % PLACES];
     uint64_t period = end - *place;
 
     if ((inner->period == 0) && (*place > repeats->from) &&
@@ -180,9 +180,15 @@ static void find_loop(cgs_repeats_t *repeats)
     *place = end;
 }
 
-void cgs_repeats_add(cgs_repeats_t *repeats, uint64_t token)
+uint64_t cgs_repeats_gram(const cgs_repeats_t *repeats)
 {
-    uint64_t at = repeats->count & (KEPT - 1);
+    return repeats->gram;
+}
+
+bool cgs_repeats_add(cgs_repeats_t *repeats, uint64_t token)
+{
+    uint64_t at       = repeats->count & (KEPT - 1);
+    bool     is_loop  = false;
     level_t  *level;
     int      i;
 
@@ -202,7 +208,12 @@ void cgs_repeats_add(cgs_repeats_t *repeats, uint64_t token)
             end_loop(repeats, i);
         }
     }
-    if (repeats->count >= repeats->from + CGS_REPEATS_GRAM) {
+    if (repeats->count >= CGS_REPEATS_GRAM) {
+        repeats->gram = hash_of(repeats, repeats->count, CGS_REPEATS_GRAM);
         find_loop(repeats);
     }
+    for (i = 0; i < CGS_REPEATS_LEVELS; ++i) {
+        is_loop |= repeats->level[i].period != 0;
+    }
+    return is_loop;
 }

@@ -31,8 +31,9 @@ cgs_repeats_t *cgs_repeats_create(void);
 /** Free it; NULL is fine. */
 void cgs_repeats_destroy(cgs_repeats_t *repeats);
 
-/** Add the next token. No allocation. */
-void cgs_repeats_add(cgs_repeats_t *repeats, uint64_t token);
+/** Add the next token. No allocation.
+ *  @return whether the sequence is in a loop. */
+bool cgs_repeats_add(cgs_repeats_t *repeats, uint64_t token);
 
 /** Forget all loops: what comes is not what follows. */
 void cgs_repeats_break(cgs_repeats_t *repeats);
@@ -51,6 +52,9 @@ uint64_t cgs_repeats_count(const cgs_repeats_t *repeats);
  */
 uint32_t cgs_repeats_period(const cgs_repeats_t *repeats, int level,
                             uint64_t *length);
+
+/** The same as cgs_repeats_hash(repeats, 0, CGS_REPEATS_GRAM). */
+uint64_t cgs_repeats_gram(const cgs_repeats_t *repeats);
 
 /** A hash of the tokens that end `back` before the last one; of any number up
  *  to CGS_REPEATS_MAX, and 0 where they are not kept. Equal ones have equal

@@ -75,6 +75,7 @@ struct cgs_watch {
     start_t       starts[NUM_SETS][SET_STARTS];
     unsigned      next_start; /* of a set, to be overwritten */
     loop_t        loops[CGS_REPEATS_LEVELS];
+    bool          in_loop;   /* one of these is */
     uint32_t      last_id;
     uint64_t      now;       /* counts runs */
     unit_t        *open;     /* whose run is open, or is to be */
@@ -351,21 +352,29 @@ static void consider(cgs_watch_t *watch, int level)
     }
 }
 
-static void add_token(cgs_watch_t *watch, uint64_t token)
+/* @return whether the sequence is in a loop. */
+static bool add_token(cgs_watch_t *watch, uint64_t token)
 {
     uint64_t count = cgs_repeats_count(watch->repeats);
 
     if (count % PAST_STEP == 0) {
         watch->past[count / PAST_STEP % PASTS] = watch->covered;
     }
-    cgs_repeats_add(watch->repeats, token);
+    return cgs_repeats_add(watch->repeats, token);
 }
 
 static void add(cgs_watch_t *watch, uint64_t token)
 {
     int level;
 
-    add_token(watch, token);
+    if (!add_token(watch, token)) {
+        if (watch->in_loop) {
+            memset(watch->loops, 0, sizeof(watch->loops));
+            watch->in_loop = false;
+        }
+        return;
+    }
+    watch->in_loop = true;
     for (level = CGS_REPEATS_LEVELS - 1; level >= 0; --level) {
         consider(watch, level);
     }
@@ -385,7 +394,7 @@ static bool begins(const cgs_watch_t *watch, const start_t *start,
 /* The longest unit that begins with the next call, if it is this one. */
 static unit_t *find_start(cgs_watch_t *watch, uint64_t token)
 {
-    uint64_t gram  = gram_before(watch, 0);
+    uint64_t gram  = cgs_repeats_gram(watch->repeats);
     start_t  *set  = starts_at(watch, gram);
     unit_t   *best = NULL;
     unit_t   *unit;
