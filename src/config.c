@@ -356,22 +356,6 @@ err:
     return -ENOMEM;
 }
 
-static int cgs_config_parse_glob(const cgs_config_field_t *field,
-                                 const char *value, void *base)
-{
-    char *copy;
-
-    if (*value == '\0') {
-        return -EINVAL;
-    }
-    copy = strdup(value);
-    if (copy == NULL) {
-        return -ENOMEM;
-    }
-    cgs_config_replace(cgs_config_at(field, base), copy);
-    return 0;
-}
-
 static int cgs_config_parse_between(const cgs_config_field_t *field,
                                     const char *value, void *base)
 {
@@ -467,9 +451,9 @@ static int cgs_config_parse_exclude(const cgs_config_field_t *field,
 static const cgs_config_field_t cgs_config_keys[] = {
     {"nvtx", cgs_config_parse_nvtx, 0, CGS_CONFIG_IN_RULES, NULL,
      "the text of a range or a glob for it, after domain: for a domain"},
-    {"from", cgs_config_parse_glob, offsetof(cgs_rule_t, from),
+    {"from", cgs_config_parse_string, offsetof(cgs_rule_t, from),
      CGS_CONFIG_IN_RULES, NULL, "a glob for the name of a kernel"},
-    {"to", cgs_config_parse_glob, offsetof(cgs_rule_t, to),
+    {"to", cgs_config_parse_string, offsetof(cgs_rule_t, to),
      CGS_CONFIG_IN_RULES, NULL, "a glob for the name of a kernel"},
     {"calls", cgs_config_parse_unsigned, offsetof(cgs_rule_t, calls),
      CGS_CONFIG_IN_RULES, NULL, "a whole number from 0 to 4294967295"},

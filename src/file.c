@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -139,4 +141,23 @@ int cgs_file_write(const char *target, const void *data, size_t length)
     }
     fd = open_whole(name, 0);
     return fd < 0 ? fd : write_whole(fd, data, length);
+}
+
+int cgs_file_deliver(cgs_text_t *text, const char *target)
+{
+    int saved_errno = errno;
+    int cancel_state, status;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    if (text->failed) {
+        status = -ENOMEM;
+    } else if (strcmp(target, "stderr") == 0) {
+        status = cgs_log_write(STDERR_FILENO, text->data, text->length);
+    } else {
+        status = cgs_file_write(target, text->data, text->length);
+    }
+    cgs_text_release(text);
+    pthread_setcancelstate(cancel_state, NULL);
+    errno = saved_errno;
+    return status;
 }

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "text.h"
+
 /** An open file. */
 typedef struct {
     int    fd;
@@ -43,5 +45,15 @@ bool cgs_file_is_ours(const cgs_file_t *file);
  * @return 0, or -errno.
  */
 int cgs_file_write(const char *target, const void *data, size_t length);
+
+/**
+ * Write a text to stderr, or as cgs_file_write() does, and free it. The thread
+ * is not cancelled meanwhile. Any thread. Keeps errno.
+ *
+ * @param target "stderr", or the name of a file.
+ *
+ * @return 0, or -errno.
+ */
+int cgs_file_deliver(cgs_text_t *text, const char *target);
 
 #endif

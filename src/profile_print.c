@@ -8,12 +8,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "file.h"
-#include "log.h"
 #include "text.h"
 
 /* Changed where a field goes or changes its meaning. */
@@ -328,26 +326,12 @@ static void print_table(cgs_text_t *text, const cgs_profile_t *profile)
 
 int cgs_profile_print(const cgs_profile_t *profile, const char *target)
 {
-    bool       to_stderr   = strcmp(target, "stderr") == 0;
-    int        saved_errno = errno;
-    cgs_text_t text        = {0};
-    int        cancel_state, status;
+    cgs_text_t text = {0};
 
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    if (to_stderr) {
+    if (strcmp(target, "stderr") == 0) {
         print_table(&text, profile);
     } else {
         print_json(&text, profile);
     }
-    if (text.failed) {
-        status = -ENOMEM;
-    } else if (to_stderr) {
-        status = cgs_log_write(STDERR_FILENO, text.data, text.length);
-    } else {
-        status = cgs_file_write(target, text.data, text.length);
-    }
-    cgs_text_release(&text);
-    pthread_setcancelstate(cancel_state, NULL);
-    errno = saved_errno;
-    return status;
+    return cgs_file_deliver(&text, target);
 }

@@ -7,12 +7,9 @@
 
 #include "advice.h"
 #include "file.h"
-#include "log.h"
 #include "text.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -949,26 +946,12 @@ static void cgs_report_json(cgs_text_t *text, const cgs_report_t *report)
 
 int cgs_report_write(const cgs_report_t *report, const char *target)
 {
-    bool       to_stderr   = strcmp(target, "stderr") == 0;
-    int        saved_errno = errno;
-    cgs_text_t text        = {0};
-    int        cancel_state, status;
+    cgs_text_t text = {0};
 
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    if (to_stderr) {
+    if (strcmp(target, "stderr") == 0) {
         cgs_report_table(&text, report);
     } else {
         cgs_report_json(&text, report);
     }
-    if (text.failed) {
-        status = -ENOMEM;
-    } else if (to_stderr) {
-        status = cgs_log_write(STDERR_FILENO, text.data, text.length);
-    } else {
-        status = cgs_file_write(target, text.data, text.length);
-    }
-    cgs_text_release(&text);
-    pthread_setcancelstate(cancel_state, NULL);
-    errno = saved_errno;
-    return status;
+    return cgs_file_deliver(&text, target);
 }

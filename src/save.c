@@ -114,12 +114,10 @@ void cgs_save_write(void)
         return;
     }
     add_rules(&text, found, find_regions(found, num));
-    status = text.failed ? -ENOMEM :
-             cgs_file_write(target, text.data, text.length);
+    status = cgs_file_deliver(&text, target);
     if (status != 0) {
         cgs_log_complain("CGSHIM_SAVE=%s: cannot be written (%s); nothing is "
                          "saved", target, strerror(-status));
     }
-    cgs_text_release(&text);
     free(found);
 }
