@@ -356,6 +356,13 @@ err:
     return -ENOMEM;
 }
 
+/* Of its own for the sake of how it is shown */
+static int cgs_config_parse_calls(const cgs_config_field_t *field,
+                                  const char *value, void *base)
+{
+    return cgs_config_parse_unsigned(field, value, base);
+}
+
 static int cgs_config_parse_between(const cgs_config_field_t *field,
                                     const char *value, void *base)
 {
@@ -455,7 +462,7 @@ static const cgs_config_field_t cgs_config_keys[] = {
      CGS_CONFIG_IN_RULES, NULL, "a glob for the name of a kernel"},
     {"to", cgs_config_parse_string, offsetof(cgs_rule_t, to),
      CGS_CONFIG_IN_RULES, NULL, "a glob for the name of a kernel"},
-    {"calls", cgs_config_parse_unsigned, offsetof(cgs_rule_t, calls),
+    {"calls", cgs_config_parse_calls, offsetof(cgs_rule_t, calls),
      CGS_CONFIG_IN_RULES, NULL, "a whole number from 0 to 4294967295"},
     {"between", cgs_config_parse_between, offsetof(cgs_rule_t, between),
      CGS_CONFIG_IN_RULES, NULL, "sync"},
@@ -1289,6 +1296,42 @@ static void cgs_config_show_nvtx(cgs_text_t *text,
     cgs_text_print(text, "\"");
 }
 
+static void cgs_config_show_glob(cgs_text_t *text,
+                                 const cgs_config_field_t *field,
+                                 const void *base)
+{
+    const char *glob = *(char **)cgs_config_at(field, (void *)base);
+
+    if (glob != NULL) {
+        cgs_text_print(text, "\"");
+        cgs_config_show_quoted(text, glob);
+        cgs_text_print(text, "\"");
+    }
+}
+
+static void cgs_config_show_calls(cgs_text_t *text,
+                                  const cgs_config_field_t *field,
+                                  const void *base)
+{
+    const cgs_rule_t *rule = base;
+
+    if (rule->calls > 0) {
+        cgs_config_show_unsigned(text, field, base);
+    }
+}
+
+static void cgs_config_show_between(cgs_text_t *text,
+                                    const cgs_config_field_t *field,
+                                    const void *base)
+{
+    const cgs_rule_t *rule = base;
+
+    (void)field;
+    if (rule->between) {
+        cgs_text_print(text, "sync");
+    }
+}
+
 /* The globs are not kept: what is shown is what was given */
 static void cgs_config_show_exclude(cgs_text_t *text,
                                     const cgs_config_field_t *field,
@@ -1312,6 +1355,9 @@ static const struct {
     {cgs_config_parse_bool, cgs_config_show_bool},
     {cgs_config_parse_word, cgs_config_show_word},
     {cgs_config_parse_nvtx, cgs_config_show_nvtx},
+    {cgs_config_parse_string, cgs_config_show_glob},
+    {cgs_config_parse_calls, cgs_config_show_calls},
+    {cgs_config_parse_between, cgs_config_show_between},
     {cgs_config_parse_exclude, cgs_config_show_exclude},
     {cgs_config_parse_file, cgs_config_show_string},
     {cgs_config_parse_path, cgs_config_show_string},

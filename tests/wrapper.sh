@@ -158,7 +158,7 @@ order_of_regions()
         -r a:warmup=2
     is "$(sed -n 's/^CGSHIM_REGION_\([^=]*\)=.*/\1/p' "$out" | tr '\n' ,)" \
         "second,first of all,a,z,m m,b," "$wrap: order of regions"
-    says "$out" CGSHIM_REGION_a=warmup=2
+    says "$out" "CGSHIM_REGION_a=warmup=2 "
 }
 
 exit_status()
@@ -312,18 +312,25 @@ sets CGSHIM_LOG=warn -c config
 sets CGSHIM_LOG=warn config
 CGSHIM_LOG=error sets CGSHIM_LOG=info -l info config
 rest="warmup=0 on_change=patch max_defer_us=1000 streams=join variants=8"
-rest="$rest chunk=auto gate=on"
-sets "CGSHIM_DEFAULTS=$rest memory_mb=256 enable=1"
+rest="$rest chunk=auto gate=on verify=0"
+sets "CGSHIM_DEFAULTS=$rest memory_mb=256 verify_mb=1024 enable=1"
 keys="warmup=1 on_change=eager max_defer_us=2 streams=separate variants=3"
-keys="$keys chunk=all gate=off memory_mb=5 enable=0"
+keys="$keys chunk=all gate=off verify=4 memory_mb=5 verify_mb=6 enable=0"
 sets "CGSHIM_DEFAULTS=$keys" --defaults "$keys"
 sets "CGSHIM_DEFAULTS=$keys" -d "$keys"
 sets "CGSHIM_DEFAULTS=$keys" --warmup 1 --on-change eager --max-defer-us 2 \
-    --streams separate --variants 3 --chunk all --gate off --memory-mb=5 \
-    --enable 0
+    --streams separate --variants 3 --chunk all --gate off --verify 4 \
+    --memory-mb=5 --verify-mb 6 --enable 0
 sets "CGSHIM_DEFAULTS=$keys" -d "warmup=1 on_change=eager enable=0" \
     --max_defer_us 2 --streams=separate --variants 3 --chunk all --gate off \
-    --memory_mb 5
+    --verify 4 --memory_mb 5 --verify_mb=6
+sets CGSHIM_AUTO=0
+sets CGSHIM_AUTO=1 --auto
+sets CGSHIM_SAVE=/s --save /s
+sets "CGSHIM_REGION_a=from=\"k_*\" to=\"x\"'\"'\"y\" $rest enable=1" \
+    -r "a:from=k_* to=x'\"'y"
+sets "CGSHIM_REGION_a=from=\"k\" calls=3 $rest enable=1" -r a:from=k\ calls=3
+sets "CGSHIM_REGION_a=between=sync $rest enable=1" -r a:between=sync
 sets "CGSHIM_REGION_step=$rest enable=1" -r step
 sets "CGSHIM_REGION_step=$rest enable=1" --region=step:
 sets "CGSHIM_REGION_a b=nvtx=\"d:step *\" $rest enable=1" \
@@ -344,6 +351,10 @@ for mode in run regions; do
     done
 done
 says "$out" CGSHIM=observe
+try 0 "$wrapper" run --auto --save /s --verify 2 -d gate=off env
+for line in CGSHIM_AUTO=1 CGSHIM_SAVE=/s "CGSHIM_DEFAULTS=gate=off verify=2"; do
+    says "$out" "$line"
+done
 try 0 env 'no name=1' "$wrapper" run -vq -r a true
 says_only "LD_PRELOAD='$SHIM_LIB' 'CGSHIM_REGION_a='"
 grep -q 'no name' "$err" && complain "run -v tells what was there before"
@@ -373,6 +384,11 @@ refused "there is no option -Z" -- run -qZ true
 refused "there is no option --output" -- run --output x true
 refused "there is no option --off" -- regions --off true
 refused "there is no option --report" -- regions --report x true
+refused "there is no option --save" -- regions --save x true
+refused "there is no option --auto" -- profile --auto true
+for option in --report --trace -t --dump --save; do
+    refused "profile: there is no option $option" -- profile $option x true
+done
 refused "--region wants a value" -- run --region
 refused "-r wants a value" -- run -qr
 refused "--off takes no value" -- run --off=x true
@@ -417,8 +433,10 @@ while read -r option; do
     [ "$option" = --default-signal ] || grep -q -x -e "$option" told ||
         complain "no help has $option of the manual"
 done < manual
-for name in $(sed -n 's/^    {"\([a-z_]*\)", cgs_config_parse_.*/\1/p' \
-    "$here/../src/config.c"); do
+# Keys of rules alone have none.
+for name in $(sed -n '/cgs_config_keys\[\] = /,/^};/p' \
+    "$here/../src/config.c" | tr '\n' ' ' | tr '{' '\n' |
+    sed -n '/CGS_CONFIG_IN_RULES/d; s/^"\([a-z_]*\)".*/\1/p'); do
     option=--$(echo "$name" | tr _ -)
     grep -q -x -e "$option" told || complain "no option $option for a key"
 done
@@ -426,7 +444,8 @@ done
 # ---- check-config ----
 
 try 0 env CGSHIM_REGION_a='nvtx="x:y z" warmup=3' CGSHIM_LOG=info \
-    "$wrapper" check-config -t trace -d gate=off
+    "$wrapper" check-config -t trace -d gate=off -r 'b:from="a b" to=c' \
+    -r c:between=sync
 silent check-config
 says "$out" "# CGSHIM_DUMP is not set"
 grep -v '^#' "$out" > settings
@@ -693,63 +712,104 @@ not_a_report "no JSON" '{"mode": on}'
 not_a_report "a string has no end" '{"mode": "on}'
 not_a_report "more than one value" '{"mode": "on"} {}'
 not_a_report "no report of cgshim" '{"a": [1, 2]}'
-not_a_report "a profile, not a report" '{"kind": "profile", "regions": []}'
+not_a_report "no report of cgshim" '{"schema": 1, "mode": "on", "regions": []}'
+not_a_report "no report of cgshim" '{"schema": 1, "kind": "thing"}'
+not_a_report "a profile, not a report" \
+    '{"schema": 1, "kind": "profile", "regions": []}'
+not_a_report "a report of schema 2, and only 1 is known here" \
+    '{"schema": 2, "kind": "report", "regions": []}'
+not_a_report "a report of schema " '{"kind": "report", "regions": []}'
 try 1 "$wrapper" report none.json
 says_only "none.json: there is no such file"
 try 1 "$wrapper" report folder
 says_only "folder: there is no such file"
 
 # A report on one line, with strings that a terminal would obey.
-printf '%s' '{"version":"1","program":"a\u001b[31m \"q\" \\ \u00e4\u0085",
-"pid":7,"mode":"observe","driver_version":0,"note":"n\u000a","launches":1234567,
-"copies":0,"sets":1,"regions":[]}' | tr -d '\n' > 'odd=1.json'
+printf '%s' '{"schema":1,"kind":"report","version":"1",
+"program":"a\u001b[31m \"q\" \\ \u00e4\u0085","pid":7,"mode":"observe",
+"active":false,"why_not":"no region ran","driver_version":0,"note":"n\u000a",
+"launches":1234567,"copies":0,"sets":1,"swallowed_launches":0,"graphs":0,
+"host_saved_ns":0,"advice":["a \\x1b b"],"regions":[]}' |
+    tr -d '\n' > 'odd=1.json'
 try 0 "$wrapper" report 'odd=1.json'
 cat > wanted << 'END'
-cgshim 1: a\x1b[31m "q" \ \u00e4\u0085 (pid 7), driver not known, observing
-  seen: 1234567 launches, 0 copies, 1 sets
+cgshim 1: NOT ACTIVE in a\x1b[31m "q" \ \u00e4\u0085 (pid 7), driver not known: no region ran
   note: n\n
-  no region ran; regions are NVTX ranges, or what CGSHIM_REGION_<name> rules name
+  total: 0.0% of launches swallowed, 0 graphs launched, host time saved: 0.0 us
+  seen: 1234567 launches, 0 copies, 1 sets in 0 runs, 0 of them replayed, 0 plain
+  advice: a \x1b b
 END
 cmp -s wanted "$out" || complain "odd=1.json: $(diff wanted "$out")"
 
-# Numbers as the library rounds them.
-cat > numbers.json << 'END'
-{"version": "1", "program": "p", "pid": 7, "mode": "on",
- "driver_version": 12080, "note": null, "launches": 1, "copies": 2, "sets": 3,
- "regions": [
-  {"name": "a", "state": "replaying", "runs": 999999, "replayed_runs": 1000000,
-   "calls": 10000, "swallowed": 9999, "launches": 1299999, "patched": 0,
-   "nodes": 12345678901, "build_ns": 149999, "device_bytes": 1024},
-  {"name": "b", "state": "plain", "runs": 1, "replayed_runs": 0,
-   "calls": 3, "swallowed": 2, "launches": 0, "patched": 0,
-   "nodes": 0, "build_ns": 150000, "device_bytes": 1025,
-   "fallbacks": [{"reason": "r", "count": 1}, {"reason": "s", "count": 2}],
-   "cuts": [{"reason": "t", "count": 3}]}]}
+# What no program of these has, or only by chance: times, losses, a mistake, and
+# many regions that ran once.
+{
+    cat << 'END'
+{"schema": 1, "kind": "report", "version": "1", "program": "p", "pid": 7,
+ "mode": "on", "active": true, "why_not": null, "driver_version": 12080,
+ "note": null, "launches": 3000, "copies": 0, "sets": 0,
+ "swallowed_launches": 2999, "graphs": 1, "host_saved_ns": -12345678901,
+ "advice": [], "regions": [
+ {"name": "a", "state": "plain", "runs": 3, "replayed_runs": 2, "plain_runs": 1,
+  "calls": 3000, "swallowed": 2999, "launches": 1, "patched": 1000000,
+  "build_ns": 150000, "device_bytes": 1025, "host_saved_ns": -1260000,
+  "plain_run_ns": 58999, "replayed_run_ns": 1234567,
+  "fallbacks": [{"reason": "r", "count": 1}],
+  "cuts": [{"reason": "c", "count": 2}], "verified": 1,
+  "unverified": [{"reason": "u", "count": 1}],
+  "mistake": {"run": 2, "nodes": 6, "base": 140248935137792, "bytes": 320,
+   "offset": 1, "op_index": 5, "kernel": "k\u001b"},
+  "first_divergence": null, "divergences": [{"op_index": 1, "call": "copy",
+   "kernel": "copy", "what": "size", "arg": -1, "runs": 1, "share": 0.033,
+   "pattern": null}],
+  "advice": ["one", "two"]},
+ {"name": "b", "state": "ended", "runs": 2, "replayed_runs": 0, "plain_runs": 0,
+  "calls": 0, "swallowed": 0, "launches": 0, "patched": 0, "build_ns": 0,
+  "device_bytes": 0, "host_saved_ns": null, "plain_run_ns": 1,
+  "replayed_run_ns": null, "verified": 2}
 END
+    for i in $(seq 15); do
+        printf ', {"name": "a name that is long %s", "runs": 1,
+            "host_saved_ns": 0}\n' "$i"
+    done
+    echo ']}'
+} > many.json
+try 0 "$wrapper" report many.json
 cat > wanted << 'END'
-cgshim 1: p (pid 7), driver 12.8, replaying
-  seen: 1 launches, 2 copies, 3 sets
-  region    runs  replayed  calls  swallowed  graphs  patched  nodes  build ms  device KB  state
-  a       999999      1.0M  10000      99.9%    1.2M        0  12.3G       0.1          1  replaying
-  b            1         0      3      66.6%       0        0      0       0.2          2  plain
+cgshim 1: active in p (pid 7), driver 12.8
+  total: 99.9% of launches swallowed, 1 graph launched, host time saved: -12.3 s (1 region not known)
+  seen: 3000 launches, 0 copies, 0 sets in 20 runs, 2 of them replayed, 1 plain
+  region  runs  replayed  calls  swallowed  saved ms  graphs  patched  build ms  GPU KB  state
+  a          3         2   3000      99.9%      -1.2       1     1.0M       0.2       2  plain
+    from run to run: 58.9 us plain, 1.2 ms replayed
+    most often: in 3.3% of runs call 1, copy, size
     plain: 1 time: r
-    plain: 2 times: s
-    cut: 3 times: t
+    cut: 2 times: c
+    verified: 1 graph left what its calls leave
+    not verified: 1 time: u
+    WRONG: run 2, a graph of 6 calls left other bytes than these calls leave:
+        buffer 0x7f8e3ff58200 of 320 bytes, first at byte 1, last taken by call 5, k\x1b
+    advice: one
+    advice: two
+  b          2         0      0       0.0%         -       0        0       0.0       0  ended
+    verified: 2 graphs left what their calls leave
+  15 regions that ran once are left out
 END
-try 0 "$wrapper" report numbers.json
-cmp -s wanted "$out" || complain "numbers.json: $(diff wanted "$out")"
+cmp -s wanted "$out" || complain "many.json: $(diff wanted "$out")"
 
 cat > profile.json << 'END'
 {"schema": 1, "kind": "profile", "regions": [
  {"name": "step", "run_ns": 200000, "expected_run_ns": 50000,
-  "expected_gain": 4.0, "verdict": "gains", "calls": [{"name": "x"}]},
+  "expected_gain": 4.0, "verdict": "launch-bound",
+  "longest_gaps": [{"ns": 1, "before": "x", "after": "y"}]},
  {"name": "not \"now\"", "run_ns": 1000, "expected_run_ns": 2000,
-  "expected_gain": 0.5, "verdict": "loses"},
+  "expected_gain": 0.5, "verdict": "device-bound"},
  {"name": "late", "run_ns": null, "expected_run_ns": null,
-  "expected_gain": null, "verdict": "not known"}]}
+  "expected_gain": null, "verdict": "not known"}],
+ "outside": {"name": null, "run_ns": null, "verdict": "not known"}}
 END
 cat > report.json << 'END'
-{"mode": "on", "regions": [
+{"schema": 1, "kind": "report", "mode": "on", "regions": [
  {"name": "step", "state": "replaying", "plain_run_ns": 190000,
   "replayed_run_ns": 80000},
  {"name": "late", "state": "replaying", "plain_run_ns": 9000,
@@ -758,11 +818,11 @@ cat > report.json << 'END'
   "replayed_run_ns": null}]}
 END
 cat > wanted << 'END'
-  region     plain us  expected us  gain  achieved us  gain  plain of  verdict    state
-  step          200.0         50.0  4.00         80.0  2.50  profile   gains      replaying
-  not "now"       1.0          2.0  0.50            -     -  profile   loses      -
-  late            9.0            -     -          3.0  3.00  report    not known  replaying
-  new             9.0            -     -            -     -  report    -          plain
+  region     plain us  expected us  gain  achieved us  gain  plain of  verdict       state
+  step          200.0         50.0  4.00         80.0  2.50  profile   launch-bound  replaying
+  not "now"       1.0          2.0  0.50            -     -  profile   device-bound  -
+  late            9.0            -     -          3.0  3.00  report    not known     replaying
+  new             9.0            -     -            -     -  report    -             plain
 us: from one start of a run to the next; gain: plain us / us;
 -: not known, or the region is not in that file
 END
@@ -772,6 +832,11 @@ for option in --compare -c; do
 done
 try 1 "$wrapper" report --compare report.json profile.json
 says_only "report.json" "no profile of cgshim"
+sed 's/"schema": 1/"schema": 3/' profile.json > later.json
+try 1 "$wrapper" report --compare later.json report.json
+says_only "later.json" "a profile of schema 3, and only 1 is known here"
+try 1 "$wrapper" report --compare profile.json later.json
+says_only "later.json" "a profile, not a report"
 rm report.json
 
 # ---- Programs with CUDA ----
@@ -779,13 +844,16 @@ rm report.json
 # masked FILE: without what differs between two processes.
 masked()
 {
-    sed -e 's/(pid [0-9]*)/(pid N)/' -e 's/0x[0-9a-f]*/0xN/g' "$1"
+    grep -v '^cgshim: region ' "$1" |
+        sed -e 's/(pid [0-9]*)/(pid N)/' -e 's/0x[0-9a-f]*/0xN/g'
 }
 # A table with times and sizes: without these, and their widths.
 masked_more()
 {
-    masked "$1" | awk '/^  [^ ].* (replaying|recorded|plain|warm-up|ended)$/ {
-        $(NF - 1) = $(NF - 2) = "N" } { $1 = $1; print }'
+    masked "$1" | awk '/^  .*[0-9] +(replaying|recorded|plain|warm-up|ended)$/ {
+        $(NF - 1) = $(NF - 2) = $(NF - 5) = "N" }
+        sub(/host time saved: [-0-9.]* (s|ms|us)/, "host time saved: N") { }
+        { $1 = $1; print }'
 }
 
 # same_table MASK PROGRAM OPTION...: what the wrapper makes of the JSON is what
@@ -800,7 +868,7 @@ same_table()
     "$wrapper" run "$@" -o stderr "$programs/$program" $argument \
         > /dev/null 2> library.table
     "$wrapper" run "$@" -o report.json "$programs/$program" $argument \
-        > /dev/null
+        > /dev/null 2>&1
     try 0 "$wrapper" report report.json
     $mask library.table > wanted
     $mask "$out" > got
@@ -818,6 +886,12 @@ if [ -n "$has_cuda" ]; then
     same_table masked const_args --observe \
         -r "$(printf 'too long a name \303\266\303\266\303\266\303\266'):nvtx=*"
     SIM_DRIVER_VERSION=12030 same_table masked const_args -d "$pace"
+    for program in changing_args copies_sets program_graphs; do
+        same_table masked_more "$program" -d "$pace" --verify 1
+    done
+    SIM_PLANT=drop same_table masked_more changing_args -d "$pace" --verify 1
+    # The simulated driver alone leaves out what it is told to.
+    [ -z "${SIM_DIR:-}" ] || says "$out" "WRONG: run 2, "
 
     rm -f ./*.json
     "$wrapper" run -o r.%p.json "$programs/const_args" > /dev/null
@@ -842,6 +916,22 @@ if [ -n "$has_cuda" ]; then
     says list " mine "
     try 0 "$wrapper" regions "$programs/changing_sequence"
     says "$err" "no: 18 of 33 runs were as none before"
+    # Without ranges: what would be found. It gives way to ranges.
+    try 0 "$wrapper" regions "$programs/loops" 2
+    "$programs/loops" 2 > plain
+    cmp -s plain "$out" || complain "regions without ranges: another output"
+    says "$err" "no NVTX range was seen"
+    says "$err" "CGSHIM_AUTO=1 (run --auto) makes regions"
+    says "$err" "auto:k_hash:24 " "yes, with other arguments"
+    try 0 "$wrapper" regions --auto "$programs/loops" 2
+    says "$err" "auto:k_hash:24 "
+    grep -q 'run --auto' "$err" && complain "regions --auto tells of --auto"
+    try 0 "$wrapper" regions -r mine:from=k_hash\ calls=24 "$programs/loops" 2
+    says "$err" " 1 region"
+    says "$err" " mine "
+    try 0 "$wrapper" regions "$programs/const_args"
+    says "$err" " 1 region"
+    grep -q auto "$err" && complain "regions: found in spite of ranges"
     # The user's own report is not touched, and has no second one beside it.
     echo own > own.json
     CGSHIM_REPORT=own.json "$wrapper" regions "$programs/const_args" \
@@ -858,27 +948,52 @@ fi
 
 # ---- Profiles ----
 
-try 0 "$wrapper" check-config
-if grep -q CGSHIM_PROFILE "$out"; then
-    try 0 "$wrapper" profile -q env
-    says "$out" CGSHIM_PROFILE=stderr
-    try 0 "$wrapper" profile -q -o "a b" env
-    says "$out" "CGSHIM_PROFILE=a b"
-    try 7 "$wrapper" profile -q sh -c 'exit 7'
-    try 0 "$wrapper" profile true
-    says_only "the program never initialised CUDA"
-    if [ -n "$has_cuda" ]; then
-        "$programs/const_args" > plain
-        try 0 "$wrapper" profile -o profile.json "$programs/const_args"
-        cmp -s plain "$out" || complain "profile: another output"
-        "$wrapper" run -o report.json "$programs/const_args" > /dev/null
-        try 0 "$wrapper" report --compare profile.json report.json
-        says "$out" constant
-    fi
-else
-    echo "profile: this library has no CGSHIM_PROFILE yet: not tried"
-    try 125 "$wrapper" profile true
-    says_only "knows nothing of CGSHIM_PROFILE"
+try 0 "$wrapper" profile -q env
+says "$out" CGSHIM_PROFILE=stderr
+try 0 "$wrapper" profile -q -o "a b" env
+says "$out" "CGSHIM_PROFILE=a b"
+try 7 "$wrapper" profile -q sh -c 'exit 7'
+try 0 "$wrapper" profile true
+says_only "the program never initialised CUDA"
+CGSHIM_LOG=warn try 0 "$wrapper" profile true
+silent "profile with a log"
+if [ -n "${SIM_DIR:-}" ] && [ -r "$SIM_DIR/libcupti.so.13" ]; then
+    # Bound by its launches, also where replayed.
+    SIM_LAUNCH_NS=20000
+    export SIM_LAUNCH_NS
+    "$programs/profiled" > plain
+    try 0 "$wrapper" profile "$programs/profiled"
+    cmp -s plain "$out" || complain "profile: another output"
+    says "$err" "profile: $programs/profiled (pid "
+    says "$err" "range 0 " " launch-bound"
+    grep '^cgshim: ' "$err" && complain "profile: a line of the wrapper's own"
+    try 0 "$wrapper" profile -o profile.json "$programs/profiled"
+    cmp -s plain "$out" || complain "profile -o: another output"
+    silent "profile -o"
+    "$wrapper" run -o report.json "$programs/profiled" > /dev/null
+    unset SIM_LAUNCH_NS
+    try 0 "$wrapper" report --compare profile.json report.json
+    # What each file says of the region.
+    key()
+    {
+        sed -n "s/.*\"name\": \"range 0\".*\"$1\": \([0-9.]*\),.*/\1/p" \
+            profile.json
+    }
+    us()
+    {
+        awk -v ns="$1" 'BEGIN { printf "%.1f", ns / 1000 }'
+    }
+    says "$out" "  range 0 " " $(us "$(key run_ns)") " \
+        " $(us "$(key expected_run_ns)") " " $(key expected_gain) " \
+        "  profile   launch-bound  "
+    replayed=$(sed -n 's/^ *"replayed_run_ns": \([0-9]*\),$/\1/p' report.json)
+    [ -z "$replayed" ] || says "$out" " $(us "$replayed") "
+    try 1 "$wrapper" report profile.json
+    says_only profile.json "a profile, not a report"
+elif [ -n "${SIM_DIR:-}" ]; then
+    echo "built without the headers of CUPTI: no profile"
+    try 0 "$wrapper" profile "$programs/const_args"
+    says "$err" "was built without the headers of CUPTI"
 fi
 
 # ---- The files themselves ----
