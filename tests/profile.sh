@@ -190,9 +190,9 @@ check set-up 'o["launches"] is None and o["run_ns"] is None' \
     'o["verdict"] == "not known" and o["expected_gain"] is None'
 
 # Too short to say anything, and no region at all.
-run short -- const_args
+run short -- profiled --runs 6
 silent short
-check short 'first["runs"] == 12 and first["launches"] is None' \
+check short 'first["runs"] == 6 and first["launches"] is None' \
     'first["verdict"] == "not known" and first["run_ns"] > 0' \
     'first["expected_run_ns"] is None and first["longest_gaps"] == []'
 
