@@ -23,8 +23,8 @@ typedef struct {
     bool             found;
 } finder_t;
 
-bool cgs_buffers_look_up(uint64_t address, CUcontext ctx,
-                         cgshim_buffer_t *buffer, int *device)
+cgs_buffer_found_t cgs_buffers_look_up(uint64_t address, CUcontext ctx,
+                                       cgshim_buffer_t *buffer, int *device)
 {
     CUdeviceptr begin       = 0;
     size_t      size        = 0;
@@ -46,16 +46,22 @@ bool cgs_buffers_look_up(uint64_t address, CUcontext ctx,
     if (entered) {
         cgs_graph_leave_context();
     }
-    if ((result != CUDA_SUCCESS) || (memory_type == 0) || (address < begin) ||
+    /* These two may be said of an address that is none. */
+    if ((result == CUDA_ERROR_INVALID_VALUE) ||
+        (result == CUDA_ERROR_INVALID_CONTEXT) ||
+        ((result == CUDA_SUCCESS) && (memory_type == 0))) {
+        return CGS_BUFFER_NONE;
+    }
+    if ((result != CUDA_SUCCESS) || (address < begin) ||
         (address - begin >= size)) {
-        return false;
+        return CGS_BUFFER_UNTOLD;
     }
     buffer->base   = begin;
     buffer->bytes  = size;
     buffer->memory = managed ? CGSHIM_MEMORY_MANAGED :
                      memory_type == CU_MEMORYTYPE_HOST ?
                      CGSHIM_MEMORY_HOST : CGSHIM_MEMORY_DEVICE;
-    return true;
+    return CGS_BUFFER_FOUND;
 }
 
 /* What is used, if it is memory at all. */
@@ -75,8 +81,8 @@ static bool resolve(const cgs_op_use_t *use, const cgs_walk_t *walk,
     };
     if (!use->is_pageable &&
         ((use->address == 0) ||
-         !cgs_buffers_look_up(use->address, walk->chunk->ctx, buffer,
-                              &device))) {
+         (cgs_buffers_look_up(use->address, walk->chunk->ctx, buffer,
+                              &device) != CGS_BUFFER_FOUND))) {
         return false;
     }
     buffer->offset = use->address - buffer->base;

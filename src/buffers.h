@@ -17,17 +17,22 @@ typedef struct {
     bool            failed;  /**< memory ran out: they are not all */
 } cgs_buffers_t;
 
+/** What an address is. */
+typedef enum {
+    CGS_BUFFER_NONE,   /**< not one of memory that the driver knows */
+    CGS_BUFFER_FOUND,
+    CGS_BUFFER_UNTOLD  /**< the driver does not say, or not how large it is */
+} cgs_buffer_found_t;
+
 /**
  * Find the allocation that the driver knows at an address.
  *
  * @param ctx    Context of who uses the address.
  * @param buffer Its base, bytes and memory are set.
  * @param device Set to the device that it is on.
- *
- * @return false where there is none.
  */
-bool cgs_buffers_look_up(uint64_t address, CUcontext ctx,
-                         cgshim_buffer_t *buffer, int *device);
+cgs_buffer_found_t cgs_buffers_look_up(uint64_t address, CUcontext ctx,
+                                       cgshim_buffer_t *buffer, int *device);
 
 /** Add the allocations that the calls use. */
 void cgs_buffers_collect(const cgs_recording_t *recording,

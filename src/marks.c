@@ -59,12 +59,13 @@ static __thread marks_t *own
 /* ---- Threads ---- */
 
 /* The thread ends. Driver calls are no longer its to make: the timer's thread
- * ends the run. */
+ * ends the run. In the child of a fork nothing is to be ended, and a thread of
+ * ours would keep the process alive. */
 static void end_thread(void *arg)
 {
     marks_t *thread = arg;
 
-    if ((thread->region != NULL) &&
+    if ((thread->region != NULL) && !cgs_life_is_child() &&
         (cgs_flow_own_region() == thread->region)) {
         cgs_region_abandon(thread->region);
         cgs_self.region = NULL;

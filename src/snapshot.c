@@ -76,22 +76,28 @@ static void find_on_host(finder_t *finder, const cgs_op_use_t *use,
 
 static void find(const cgs_op_use_t *use, void *arg)
 {
-    finder_t        *finder = arg;
-    cgs_span_t      *known  = find_span(finder->snapshot, use->address);
-    cgshim_buffer_t buffer;
-    int             device;
+    finder_t           *finder = arg;
+    cgs_span_t         *known  = find_span(finder->snapshot, use->address);
+    cgs_buffer_found_t found;
+    cgshim_buffer_t    buffer;
+    int                device;
 
     if (known != NULL) {
         known->last_op = finder->op;
     }
     if ((finder->refused != NULL) || use->is_pageable ||
         (use->access == CGSHIM_ACCESS_READ) || (use->address == 0) ||
-        ((known != NULL) && !known->is_host) ||
-        !cgs_buffers_look_up(use->address, finder->chunk->ctx, &buffer,
-                             &device)) {
+        ((known != NULL) && !known->is_host)) {
         return;
     }
-    if (buffer.memory == CGSHIM_MEMORY_HOST) {
+    found = cgs_buffers_look_up(use->address, finder->chunk->ctx, &buffer,
+                                &device);
+    if (found == CGS_BUFFER_NONE) {
+        return;
+    }
+    if (found == CGS_BUFFER_UNTOLD) {
+        finder->refused = "the driver does not say what memory it uses";
+    } else if (buffer.memory == CGSHIM_MEMORY_HOST) {
         find_on_host(finder, use, known);
     } else if (buffer.memory != CGSHIM_MEMORY_DEVICE) {
         finder->refused = "a kernel takes managed memory";
@@ -245,37 +251,48 @@ CUresult cgs_snapshot_compare(cgs_snapshot_t *snapshot,
     return result;
 }
 
-/* What was not written is not touched: others may have a use for it. */
-static CUresult restore_span(const cgs_snapshot_t *snapshot,
-                             const cgs_span_t *span)
+/* Write what the span is to be where that is not what it was. What is the same
+ * is not touched: others may have a use for it. */
+static CUresult write_span(const cgs_span_t *span, const char *is,
+                           const char *was)
 {
-    const char *before = snapshot->before + span->place;
-    const char *after  = snapshot->after + span->place;
-    CUresult   result  = CUDA_SUCCESS;
-    uint64_t   begin, end, i;
+    CUresult result = CUDA_SUCCESS;
+    uint64_t begin, end, i;
 
     for (begin = 0; (begin < span->bytes) && (result == CUDA_SUCCESS);
          begin = end) {
-        begin += first_difference(before + begin, after + begin,
+        begin += first_difference(is + begin, was + begin,
                                   span->bytes - begin);
         end    = begin;
         for (i = begin; (i < span->bytes) && (i - end < MAX_GAP); ++i) {
-            end = before[i] != after[i] ? i + 1 : end;
+            end = is[i] != was[i] ? i + 1 : end;
         }
         if (end > begin) {
-            result = write_bytes(span, begin, before + begin, end - begin);
+            result = write_bytes(span, begin, is + begin, end - begin);
         }
+    }
+    return result;
+}
+
+static CUresult write_all(const cgs_snapshot_t *snapshot, const char *is,
+                          const char *was)
+{
+    CUresult         result = CUDA_SUCCESS;
+    const cgs_span_t *span;
+
+    for (span = snapshot->spans; (span < snapshot->spans + snapshot->num) &&
+                                 (result == CUDA_SUCCESS); ++span) {
+        result = write_span(span, is + span->place, was + span->place);
     }
     return result;
 }
 
 CUresult cgs_snapshot_restore(const cgs_snapshot_t *snapshot)
 {
-    CUresult result = CUDA_SUCCESS;
-    size_t   i;
+    CUresult result = write_all(snapshot, snapshot->before, snapshot->after);
 
-    for (i = 0; (i < snapshot->num) && (result == CUDA_SUCCESS); ++i) {
-        result = restore_span(snapshot, &snapshot->spans[i]);
+    if (result != CUDA_SUCCESS) {
+        write_all(snapshot, snapshot->after, snapshot->before);
     }
     return result;
 }

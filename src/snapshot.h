@@ -60,7 +60,8 @@ CUresult cgs_snapshot_compare(cgs_snapshot_t *snapshot,
                               cgs_snapshot_byte_t *byte);
 
 /** Put back what it was when it was taken, where it was last read as something
- *  else. */
+ *  else. Where that fails it is what was last read, as far as the driver lets
+ *  it be written. */
 CUresult cgs_snapshot_restore(const cgs_snapshot_t *snapshot);
 
 /** Whether a span was last read as something else than when it was taken. */

@@ -84,12 +84,13 @@ static const char *run_calls(cgs_chunk_t *chunk,
 {
     CUresult   result = cgs_snapshot_restore(snapshot);
     const char *why   = wait_until_idle(chunk->ctx);
-    CUresult   error  = make_calls(chunk);
+    CUresult   error;
 
-    *late = *late == CUDA_SUCCESS ? error : *late;
     if (result != CUDA_SUCCESS) {
         return cgs_reason_driver("cuMemcpyHtoD", result);
     }
+    error = make_calls(chunk);
+    *late = *late == CUDA_SUCCESS ? error : *late;
     return why != NULL ? why : wait_until_idle(chunk->ctx);
 }
 

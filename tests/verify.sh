@@ -43,7 +43,8 @@ run()
     shift
     "$programs/$@" > "$scratch/plain" 2>&1 || complain "fails plain"
     env CGSHIM_REPORT="$scratch/report" CGSHIM_DEFAULTS="$pace $keys" \
-        LD_PRELOAD="$SHIM_LIB" SIM_PLANT="${plant:-}" "$programs/$@" \
+        LD_PRELOAD="$SHIM_LIB" SIM_PLANT="${plant:-}" \
+        SIM_FAIL="${fail:-}" "$programs/$@" \
         > "$scratch/shim" 2> "$scratch/err" || complain "exit status $?"
 }
 
@@ -147,6 +148,18 @@ leaves "it uses more memory than verify_mb allows to keep" \
     "verify=1 verify_mb=1" const_args
 leaves "a host function would be called twice" verify=1 hazards/hazards \
     host_functions_and_callbacks
+# The calls are made only from the bytes that the graph had: else what it has
+# left stays.
+fail=cuPointerGetAttributes:3+
+leaves "the driver does not say what memory it uses" verify=1 const_args
+for call in 1 2 5; do
+    fail=cuMemcpyHtoD:$call
+    leaves "cuMemcpyHtoD: CUDA_ERROR_OUT_OF_MEMORY" verify=1 const_args
+    fail=cuMemcpyDtoH:$call
+    run verify=1 heat --small
+    is_as_plain
+done
+fail=
 plant=noise
 run verify=1 const_args
 says "its calls leave other bytes each time"
