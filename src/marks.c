@@ -37,6 +37,9 @@ typedef struct {
     const cgs_rule_t *rule;   /* that opened it; NULL: found by itself */
     bool             last;    /* the call that is made is its last */
     bool             passes;  /* until the next wait nothing begins */
+    uint64_t         plain_calls; /* that are left of a run that the gate sends
+                                     plain: such runs are as long as others */
+    const cgs_rule_t *plain_to;  /* it ends where this rule's runs do; NULL */
     cgs_watch_t      *watch;  /* NULL: nothing is looked for */
     unsigned         forgot;  /* state of what is known of kernels */
     kernel_t         kernels[MAX_KERNELS];
@@ -242,6 +245,10 @@ static cgs_enter_t enter(marks_t *thread, cgs_region_t *region,
         thread->region  = region;
         thread->rule    = rule;
         cgs_self.marked = true;
+    } else if (entered == CGS_ENTER_SHUT) {
+        thread->plain_calls = num_calls > 0 ? num_calls - 1 : 0;
+        thread->plain_to    = (rule != NULL) && (rule->to != NULL) ? rule :
+                                                                     NULL;
     }
     return entered;
 }
@@ -277,9 +284,30 @@ static void begin_by_rule(marks_t *thread, const kernel_t *kernel)
                 (enter(thread, region, rule, rule->calls) != CGS_ENTERED)) {
                 thread->passes |= rule->between;
             }
+            if ((thread->plain_to == rule) && is_last(rule, kernel)) {
+                thread->plain_to = NULL; /* it has one call */
+            }
             return;
         }
     }
+}
+
+/* Whether the call belongs to a run that the gate sends plain. */
+static bool is_plain(marks_t *thread, const cgs_call_t *call)
+{
+    if (thread->plain_to != NULL) {
+        if (is_last(thread->plain_to, find_kernel(thread, call))) {
+            thread->plain_to = NULL;
+        }
+    } else if (thread->plain_calls > 0) {
+        --thread->plain_calls;
+    } else {
+        return false;
+    }
+    if (thread->watch != NULL) {
+        cgs_watch_pass(thread->watch, call);
+    }
+    return true;
 }
 
 /* What the call means to the region that a rule has opened: the next one may
@@ -331,6 +359,8 @@ static bool is_elsewhere(marks_t *thread)
     }
     if (cgs_self.shut || cgs_life_has_no_regions() || cgs_flow_is_capturing() ||
         ((region != NULL) && (thread->region == NULL))) {
+        thread->plain_calls = 0;
+        thread->plain_to    = NULL;
         if (thread->watch != NULL) {
             cgs_watch_break(thread->watch);
         }
@@ -343,7 +373,7 @@ void cgs_marks_before(const cgs_call_t *call)
 {
     marks_t *thread = own != NULL ? own : begin_thread();
 
-    if ((thread == NULL) || is_elsewhere(thread)) {
+    if ((thread == NULL) || is_elsewhere(thread) || is_plain(thread, call)) {
         return;
     }
     /* In a replay the cursor compares calls, and better. */
@@ -358,7 +388,11 @@ void cgs_marks_before(const cgs_call_t *call)
         go_on_by_rule(thread, find_kernel(thread, call));
     }
     if ((thread->region == NULL) && (thread->watch != NULL)) {
-        begin_by_itself(thread, call);
+        if ((thread->plain_calls > 0) || (thread->plain_to != NULL)) {
+            cgs_watch_pass(thread->watch, call);
+        } else {
+            begin_by_itself(thread, call);
+        }
     }
 }
 

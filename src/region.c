@@ -320,7 +320,9 @@ static bool pass_gate(cgs_region_t *region)
     }
     now_ns = cgs_clock_ns();
     cgs_times_start(times, &region->gate, now_ns);
-    if (cgs_gate_enter(&region->gate, region->rule->gate, now_ns)) {
+    /* What is verified takes its time. */
+    if (cgs_gate_enter(&region->gate, region->rule->verify > 0 ?
+                       CGS_GATE_OFF : region->rule->gate, now_ns)) {
         return true;
     }
     if (cgs_gate_is_untimed(&region->gate)) {

@@ -464,6 +464,11 @@ cgs_region_t *cgs_watch_call(cgs_watch_t *watch, const cgs_call_t *call)
     return watch->open->region;
 }
 
+void cgs_watch_pass(cgs_watch_t *watch, const cgs_call_t *call)
+{
+    add(watch, token_of(call));
+}
+
 uint32_t cgs_watch_calls(const cgs_watch_t *watch)
 {
     return watch->open->num_calls;

@@ -30,6 +30,9 @@ void cgs_watch_destroy(cgs_watch_t *watch);
  */
 cgs_region_t *cgs_watch_call(cgs_watch_t *watch, const cgs_call_t *call);
 
+/** A call that begins no region, whatever it is. */
+void cgs_watch_pass(cgs_watch_t *watch, const cgs_call_t *call);
+
 /** How many calls its run has. */
 uint32_t cgs_watch_calls(const cgs_watch_t *watch);
 
