@@ -106,6 +106,11 @@ void cgs_save_write(void)
     if (target == NULL) {
         return;
     }
+    if (!cgs_config_get()->automatic) {
+        cgs_log_complain("CGSHIM_SAVE=%s: takes effect with CGSHIM_AUTO=1 "
+                         "alone; nothing is saved", target);
+        return;
+    }
     for (region = cgs_region_first(); region != NULL; region = region->next) {
         ++num;
     }

@@ -118,6 +118,12 @@ run "CGSHIM_CONFIG=$scratch/saved" loops 2
 at_least 80
 says '"name": "auto_1"'
 
+rm -f "$scratch/saved"
+env CGSHIM_SAVE="$scratch/saved" LD_PRELOAD="$SHIM_LIB" "$programs/const_args" \
+    2>&1 > /dev/null | grep -q "^cgshim: CGSHIM_SAVE=.*CGSHIM_AUTO=1" ||
+    complain "saves what was not looked for"
+[ ! -e "$scratch/saved" ] || complain "saved what was not looked for"
+
 # From one kernel to another, to the next one of the same name, so many calls.
 run "CGSHIM_REGION_step=from=k_heat_* CGSHIM_REGION_none=nvtx=none" heat --small
 says '"runs": 60,'
