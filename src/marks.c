@@ -16,14 +16,13 @@
 #include "flow.h"
 #include "function.h"
 #include "life.h"
+#include "log.h"
 #include "region.h"
 #include "text.h"
 #include "watch.h"
 
 /* Kernels whose rules a thread knows. */
 #define MAX_KERNELS 256
-/* Rules that begin or end at kernels; later ones are left alone. */
-#define MAX_RULES 32
 
 /* Which rules begin and end at a kernel: a bit for each. */
 typedef struct {
@@ -48,7 +47,7 @@ typedef struct {
 bool cgs_marks_on;
 
 static struct {
-    const cgs_rule_t *rules[MAX_RULES];
+    const cgs_rule_t *rules[CGS_MARKS_RULES];
     unsigned         num_rules;
     bool             automatic;
     pthread_key_t    key;
@@ -104,10 +103,16 @@ void cgs_marks_start(void)
 
     for (rule = config->rules; rule < config->rules + config->num_rules;
          ++rule) {
-        if (((rule->from != NULL) || rule->between) && rule->enable &&
-            (marks.num_rules < MAX_RULES)) {
-            marks.rules[marks.num_rules++] = rule;
+        if (((rule->from == NULL) && !rule->between) || !rule->enable) {
+            continue;
         }
+        if (marks.num_rules == CGS_MARKS_RULES) {
+            cgs_log_complain("CGSHIM_REGION_%s: %d rules with from or between "
+                             "are taken; this one and later ones are ignored",
+                             rule->name, CGS_MARKS_RULES);
+            break;
+        }
+        marks.rules[marks.num_rules++] = rule;
     }
     marks.automatic = config->automatic;
     if (((marks.num_rules == 0) && !marks.automatic) ||

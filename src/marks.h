@@ -14,6 +14,9 @@
 
 #include "op.h"
 
+/** Rules with `from` or `between` that are taken. */
+#define CGS_MARKS_RULES 32
+
 /** Whether the configuration asks for such regions; constant after
  *  cgs_marks_start(). */
 extern bool cgs_marks_on;

@@ -14,6 +14,7 @@
 #include "config.h"
 #include "file.h"
 #include "log.h"
+#include "marks.h"
 #include "region.h"
 #include "text.h"
 
@@ -62,8 +63,12 @@ static void add_rules(cgs_text_t *text, found_t *found, size_t num)
     cgs_text_print(text, "# Regions that cgshim %s found in %s. With "
                    "CGSHIM_CONFIG=<this file>\n# they begin at once.\n",
                    PACKAGE_VERSION, program_invocation_short_name);
-    for (i = 0; i < num; ++i) {
+    for (i = 0; (i < num) && (i < CGS_MARKS_RULES); ++i) {
         add_rule(text, &found[i], (unsigned)(i + 1));
+    }
+    if (i < num) {
+        cgs_text_print(text, "\n# (%zu more; not more than %d are taken)\n",
+                       num - i, CGS_MARKS_RULES);
     }
 }
 

@@ -49,8 +49,9 @@ run()
     rm -f "$scratch/report" "$scratch/executed"
     "$programs/$@" > "$scratch/plain" 2>&1 || complain "fails plain"
     # shellcheck disable=SC2086
-    timeout 60 env SIM_REPORT="$scratch/executed" CGSHIM_REPORT="$scratch/report" \
-        CGSHIM_DEFAULTS="$defaults" $variables LD_PRELOAD="$SHIM_LIB" \
+    timeout 60 env SIM_REPORT="$scratch/executed" \
+        CGSHIM_REPORT="$scratch/report" CGSHIM_DEFAULTS="$defaults" \
+        $variables LD_PRELOAD="$SHIM_LIB" \
         "$programs/$@" > "$scratch/shim" 2>&1 || complain "exit status $?"
     cmp -s "$scratch/plain" "$scratch/shim" ||
         complain "it prints something else: $(cat "$scratch/shim")"
@@ -155,6 +156,21 @@ runs=$(sed -n 's/^ *"runs": \([0-9]*\),$/\1/p' "$scratch/report" | head -n 1)
 [ "${runs:-0}" -gt 100 ] && [ "$runs" -le $((executed / 17 + 20)) ] ||
     complain "$runs runs of 17 calls, $executed kernels"
 defaults=$given
+
+# Rules that are too many are told of, and harm nobody.
+number=0
+while [ $number -lt 40 ]; do
+    echo "CGSHIM_REGION_rule_$number=from=k_hash"
+    number=$((number + 1))
+done > "$scratch/rules"
+what="40 rules"
+"$programs/loops" 4 > "$scratch/plain" 2>&1
+CGSHIM_CONFIG=$scratch/rules LD_PRELOAD="$SHIM_LIB" "$programs/loops" 4 \
+    > "$scratch/shim" 2> "$scratch/told" || complain "exit status $?"
+cmp -s "$scratch/plain" "$scratch/shim" || complain "it prints something else"
+[ "$(cat "$scratch/told")" = "cgshim: CGSHIM_REGION_rule_32: 32 rules with \
+from or between are taken; this one and later ones are ignored" ] ||
+    complain "told: $(cat "$scratch/told")"
 
 # Between two waits.
 run "CGSHIM_REGION_span=between=sync" loops 4

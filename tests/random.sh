@@ -42,31 +42,48 @@ for n in 0 1 2 4 5 6 8 9 10 11 12 13 14; do
     echo "CGSHIM_REGION_loop_$n=nvtx=\"loop $n\""
 done > "$scratch/rules"
 
-# Each chunk has one of these configurations: which ranges are regions (those
-# that are without any rule, those with a rule of their own, all by one rule),
-# and keys of the defaults.
+# Regions that begin and end at kernels: up to the next one, up to another one,
+# and so many calls.
+cat > "$scratch/kernels" << 'END'
+CGSHIM_REGION_next=from=k_hash
+CGSHIM_REGION_to="from=k_a[dx]* to=k_[cs]*"
+CGSHIM_REGION_calls="from=k_* calls=5"
+END
+
+# Each chunk has one of these configurations: what is a region, and keys of the
+# defaults. The word says which ranges are regions (none: those that are without
+# any rule; each: those with a rule of their own; all: all by one rule), or what
+# is one without a mark (auto: what is found, and no range; auto+ranges: both;
+# between: what is between two waits; from: what begins at kernels).
 cat > "$scratch/configurations" << 'END'
 none gate=off
+auto gate=off
 each gate=off chunk=2
 none gate=off streams=separate
 each gate=off max_defer_us=50
+from gate=off
 none gate=off chunk=1
 each gate=off chunk=3 max_defer_us=50
 none gate=random
 all gate=off variants=1
+auto+ranges gate=off chunk=3
 none gate=off chunk=7
 none gate=off verify=1
 each gate=off memory_mb=1
 none gate=off chunk=all
+between gate=off
 each gate=off
 none gate=off variants=2 chunk=3
 each gate=off verify=2 chunk=3 streams=separate
 all gate=off on_change=recapture
+auto gate=random streams=separate
 none gate=off streams=separate chunk=2
 each gate=random max_defer_us=50
 none gate=off memory_mb=1 chunk=1
 none gate=off on_change=eager
 none gate=off variants=1 chunk=2
+from gate=random chunk=2 variants=2
+auto gate=off verify=2
 each gate=off streams=separate max_defer_us=50
 none gate=off variants=2
 none gate=random chunk=3 variants=2
@@ -75,6 +92,7 @@ none gate=off on_change=recapture chunk=2
 none
 each gate=off streams=separate chunk=7 variants=1
 none gate=random streams=separate
+auto+ranges gate=random memory_mb=1
 all gate=random memory_mb=1
 none gate=off memory_mb=1 chunk=all
 each gate=off chunk=all max_defer_us=50
@@ -91,6 +109,10 @@ configure()
     case $line in
         each*) PAIR_ENV="CGSHIM_CONFIG=$scratch/rules" ;;
         all*) PAIR_ENV="CGSHIM_REGION_all=nvtx=*" ;;
+        auto+ranges*) PAIR_ENV=CGSHIM_AUTO=1 ;;
+        auto*) PAIR_ENV="CGSHIM_AUTO=1 CGSHIM_REGION_none=nvtx=none" ;;
+        between*) PAIR_ENV=CGSHIM_REGION_span=between=sync ;;
+        from*) PAIR_ENV="CGSHIM_CONFIG=$scratch/kernels" ;;
         *) PAIR_ENV= ;;
     esac
     PAIR_DEFAULTS=${line#* }
