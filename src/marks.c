@@ -57,6 +57,10 @@ static struct {
 /* In the static TLS block: found without a call. */
 static __thread marks_t *own
     __attribute__((tls_model("initial-exec")));
+/* The thread ends: destructors of the program's may still make calls, and
+ * nothing would free what these begin. */
+static __thread bool ended
+    __attribute__((tls_model("initial-exec")));
 
 /* ---- Threads ---- */
 
@@ -74,12 +78,13 @@ static void end_thread(void *arg)
     }
     cgs_watch_destroy(thread->watch);
     free(thread);
-    own = NULL;
+    own   = NULL;
+    ended = true;
 }
 
 static marks_t *begin_thread(void)
 {
-    marks_t *thread = calloc(1, sizeof(*thread));
+    marks_t *thread = ended ? NULL : calloc(1, sizeof(*thread));
 
     if (thread == NULL) {
         return NULL;

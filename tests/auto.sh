@@ -92,13 +92,16 @@ done
 
 # Whatever cuts a loop short. What is not waited for when the program ends, or
 # its context, may be executed or not: so nothing is counted here.
-for how in threads streams_of_threads many fork capture unload stream reset \
-    destroy contexts api regions default_stream exit
+for how in threads streams_of_threads destructors many fork capture unload \
+    stream reset destroy contexts api regions default_stream exit
 do
     run CGSHIM_AUTO=1 cut_loops $how
     [ "${swallowed:-0}" -gt 0 ] || complain "nothing was swallowed"
     run "CGSHIM_REGION_span=between=sync" cut_loops $how
 done
+
+# What is kept of a thread goes with it.
+run CGSHIM_AUTO=1 cut_loops destructors 40
 
 # Nobody has asked for it, or it has nothing to find, or ranges come first.
 run "" loops 1

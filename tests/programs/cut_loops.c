@@ -9,6 +9,7 @@
  *
  * After each cut the loop begins again.
  */
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,9 @@ enum {
     CUT_WORDS  = 64,
     CUT_STEPS  = 20,
     CUT_ROUNDS = 12,
-    CUT_AT     = 11 /* calls of the last round */
+    CUT_AT     = 11, /* calls of the last round */
+    CUT_SOME   = 10, /* threads, after which memory grows no more than this */
+    CUT_GROWTH = 16 << 20
 };
 
 
@@ -112,6 +115,51 @@ static void cut_threads(cut_state_t *state)
 
     cut_start(cut_thread, state, &thread);
     pthread_join(thread, NULL);
+}
+
+/* The thread's last calls are made while what belongs to it is destroyed, each
+ * time round that there is. */
+static pthread_key_t      cut_key;
+static const cut_state_t *cut_state;
+
+static void cut_at_end(void *arg)
+{
+    cut_steps(cut_state, 0, CUT_AT);
+    pthread_setspecific(cut_key, arg);
+}
+
+static void *cut_ending_thread(void *arg)
+{
+    pthread_setspecific(cut_key, arg);
+    return cut_thread(arg);
+}
+
+/* Memory that is allocated; 0 where a sanitizer has it. */
+static size_t cut_allocated(void)
+{
+    struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
+}
+
+static void cut_destructors(cut_state_t *state)
+{
+    static size_t before;
+    pthread_t     thread;
+
+    cut_state = state;
+    if ((state->time == 0) && (pthread_key_create(&cut_key, cut_at_end) != 0)) {
+        exit(EXIT_FAILURE);
+    }
+    cut_start(cut_ending_thread, state, &thread);
+    pthread_join(thread, NULL);
+    PRG_CHECK(cuStreamSynchronize(state->stream));
+    if (state->time == CUT_SOME) {
+        before = cut_allocated();
+    } else if ((state->time > CUT_SOME) &&
+               (cut_allocated() > before + CUT_GROWTH)) {
+        printf("memory grows\n");
+    }
 }
 
 /* Each thread has a stream of its own, which goes when the thread has gone. */
@@ -383,6 +431,7 @@ static const struct {
 } cut_ways[] = {
     { "threads",  cut_threads },
     { "streams_of_threads", cut_thread_streams },
+    { "destructors", cut_destructors },
     { "many",     cut_many },
     { "fork",     cut_fork },
     { "exit",     cut_exit },
