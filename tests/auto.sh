@@ -53,6 +53,8 @@ run()
         CGSHIM_REPORT="$scratch/report" CGSHIM_DEFAULTS="$defaults" \
         $variables LD_PRELOAD="$SHIM_LIB" \
         "$programs/$@" > "$scratch/shim" 2>&1 || complain "exit status $?"
+    # A leak sanitizer minds that the child of a fork lacks the timer's thread.
+    sed -i '/^==[0-9]*==Running thread .* was not suspended/d' "$scratch/shim"
     cmp -s "$scratch/plain" "$scratch/shim" ||
         complain "it prints something else: $(cat "$scratch/shim")"
     executed=$(awk '$1 == "kernel" { n += $3 } END { print n + 0 }' \

@@ -183,9 +183,12 @@ has '"cat":"destroyed",.*"reason":"cuModuleUnload"'
 run heat CGSHIM_DEFAULTS=gate=random
 counts "$trace" "$report"
 has '"how":"plain: the gate"'
-run settled CGSHIM_DEFAULTS=gate=on
-counts "$trace" "$report"
-has '"cat":"gate",.*"state":"'
+# So long, and of one thread, that TSan has nothing to look for.
+if ! LC_ALL=C grep -q __tsan_init "$SHIM_LIB"; then
+    run settled CGSHIM_DEFAULTS=gate=on
+    counts "$trace" "$report"
+    has '"cat":"gate",.*"state":"'
+fi
 
 # What the timer issues is on its own track.
 run polls_mapped CGSHIM_DEFAULTS="gate=off chunk=all"
