@@ -94,7 +94,10 @@ done
 
 # Whatever cuts a loop short. What is not waited for when the program ends, or
 # its context, may be executed or not: so nothing is counted here.
-for how in threads streams_of_threads destructors many fork capture unload \
+# TSan itself crashes in the last destructors of a thread.
+destructors=destructors
+! LC_ALL=C grep -q -e __tsan_init "$SHIM_LIB" || destructors=
+for how in threads streams_of_threads $destructors many fork capture unload \
     stream reset destroy contexts api regions default_stream exit
 do
     run CGSHIM_AUTO=1 cut_loops $how
@@ -103,7 +106,7 @@ do
 done
 
 # What is kept of a thread goes with it.
-run CGSHIM_AUTO=1 cut_loops destructors 40
+[ -z "$destructors" ] || run CGSHIM_AUTO=1 cut_loops destructors 40
 
 # Nobody has asked for it, or it has nothing to find, or ranges come first.
 run "" loops 1
