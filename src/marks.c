@@ -24,6 +24,14 @@
 /* Kernels whose rules a thread knows. */
 #define MAX_KERNELS 256
 
+/* What a function that nothing is held back across is to loops and spans. */
+enum {
+    UNKNOWN,
+    ASKS,   /* whether work is done */
+    WAITS,  /* for the device */
+    NEITHER
+};
+
 /* Which rules begin and end at a kernel: a bit for each. */
 typedef struct {
     CUfunction function;
@@ -353,8 +361,8 @@ void cgs_marks_range(void)
 {
     marks_t *thread = own;
 
-    if ((thread != NULL) && (thread->region != NULL) &&
-        (cgs_flow_own_region() == thread->region) && is_by_itself(thread)) {
+    if ((thread != NULL) && is_by_itself(thread) &&
+        (cgs_flow_own_region() == thread->region)) {
         leave_early(thread);
     }
 }
@@ -416,39 +424,55 @@ void cgs_marks_after(const cgs_call_t *call, bool over)
     }
 }
 
-/* Whether a function returns only when work on the device has ended: one that
- * waits, or a copy that is not asynchronous. */
-static bool waits(const char *name)
+/* What a function is, by its name: how often a program asks is chance; a copy
+ * that is not asynchronous waits for the device too. */
+static unsigned classify(const char *name)
 {
+    if (strstr(name, "Query") != NULL) {
+        return ASKS;
+    }
     return (strstr(name, "Synchronize") != NULL) ||
            ((strncmp(name, "cuMemcpy", 8) == 0) &&
-            (strstr(name, "Async") == NULL));
+            (strstr(name, "Async") == NULL)) ? WAITS : NEITHER;
+}
+
+/* Made out when it is first called. */
+static unsigned class_of(unsigned index)
+{
+    static atomic_uchar classes[CGS_NUM_ENTRIES + CGS_NUM_SPARE];
+    unsigned            class = atomic_load_explicit(&classes[index],
+                                                     memory_order_relaxed);
+
+    if (class == UNKNOWN) {
+        class = classify(cgs_door_name(index));
+        atomic_store_explicit(&classes[index], (unsigned char)class,
+                              memory_order_relaxed);
+    }
+    return class;
 }
 
 void cgs_marks_barrier(unsigned index)
 {
-    const char *name   = cgs_door_name(index);
-    marks_t    *thread = own;
-    bool       counts;
+    marks_t  *thread = own;
+    unsigned class   = class_of(index);
 
     if ((thread == NULL) || is_elsewhere(thread)) {
         return;
     }
-    /* How often a program asks is chance. */
-    counts = strstr(name, "Query") == NULL;
-    if (is_by_itself(thread) && counts &&
+    if (is_by_itself(thread) && (class != ASKS) &&
         !cgs_watch_expects_barrier(thread->watch,
                                    count_calls(thread->region), index)) {
         leave_early(thread);
     }
-    if (waits(name)) {
+    if (class == WAITS) {
         thread->passes = false;
         if ((thread->region != NULL) && (thread->rule != NULL) &&
             thread->rule->between) {
             leave(thread, NULL);
         }
     }
-    if ((thread->region == NULL) && (thread->watch != NULL) && counts) {
+    if ((thread->region == NULL) && (thread->watch != NULL) &&
+        (class != ASKS)) {
         cgs_watch_barrier(thread->watch, index);
     }
 }

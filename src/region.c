@@ -104,7 +104,7 @@ static cgs_region_t *add_region(const char *name, const cgs_rule_t *rule,
     if (region == NULL) {
         return NULL;
     }
-    region->name = strdup(name);
+    region->name  = strdup(name);
     region->rule  = rule;
     region->alone = alone;
     if (region->name == NULL) {
