@@ -1519,6 +1519,17 @@ static bool cgs_config_rule_matches(const cgs_rule_t *rule, const char *domain,
             fnmatch(rule->nvtx_domain, domain, 0) == 0);
 }
 
+bool cgs_config_verifies(const cgs_config_t *config)
+{
+    bool   verifies = config->defaults.verify > 0;
+    size_t i;
+
+    for (i = 0; i < config->num_rules; ++i) {
+        verifies |= config->rules[i].verify > 0;
+    }
+    return verifies;
+}
+
 const cgs_rule_t *cgs_config_match(const cgs_config_t *config,
                                    const char *domain, const char *text)
 {

@@ -115,6 +115,9 @@ void cgs_config_snapshot(char **env);
  */
 const cgs_config_t *cgs_config_get(void);
 
+/** Whether runs of any region may be verified. Any thread. */
+bool cgs_config_verifies(const cgs_config_t *config);
+
 /**
  * The rule for an NVTX range. Any thread.
  *

@@ -21,6 +21,7 @@
 #include "life.h"
 #include "marks.h"
 #include "staging.h"
+#include "turns.h"
 
 #define MAX_OPEN 256
 /* How long exit waits for a thread that is issuing work. */
@@ -148,7 +149,6 @@ static void end_abandoned(cgs_region_t *region)
 static bool interact(const cgs_region_t *region, CUstream stream)
 {
     return (stream == CGS_STREAM_LEGACY) ||
-           atomic_load_explicit(&region->verifying, memory_order_relaxed) ||
            cgs_region_owns_stream(region, stream) ||
            cgs_region_owns_stream(region, CGS_STREAM_LEGACY) ||
            (atomic_load_explicit(&region->num_streams, memory_order_relaxed) ==
@@ -433,6 +433,7 @@ void cgs_barrier(unsigned index, cgs_kind_t kind)
     if ((self->guard > 0) || cgs_life_is_child()) {
         return;
     }
+    cgs_turns_wait();
     if (__builtin_expect(cgs_marks_on, 0)) {
         cgs_marks_barrier(index);
     }
@@ -471,6 +472,7 @@ void cgs_flow_wait_stream(CUstream stream, unsigned index)
     if ((self->guard > 0) || cgs_life_is_child()) {
         return;
     }
+    cgs_turns_wait();
     if (__builtin_expect(cgs_marks_on, 0)) {
         cgs_marks_barrier(index);
     }
@@ -508,6 +510,7 @@ void cgs_flow_wait_event(CUevent event, unsigned index)
     if ((self->guard > 0) || cgs_life_is_child()) {
         return;
     }
+    cgs_turns_wait();
     if (__builtin_expect(cgs_marks_on, 0)) {
         cgs_marks_barrier(index);
     }

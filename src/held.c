@@ -10,6 +10,7 @@
 #include "reason.h"
 #include "staging.h"
 #include "timer.h"
+#include "turns.h"
 #include "verify.h"
 
 static CUresult issue_ops(cgs_chunk_t *chunk, uint32_t num, CUresult *last)
@@ -68,6 +69,7 @@ void cgs_held_issue(cgs_region_t *region)
     }
     /* The program may have made another context current since: that is no
      * barrier, but default streams are another context's then. */
+    cgs_turns_begin();
     chunk   = cgs_cursor_chunk(region);
     entered = cgs_graph_enter_context(chunk->ctx);
     error   = issue_ops(chunk, held, &last);
@@ -76,10 +78,27 @@ void cgs_held_issue(cgs_region_t *region)
     if (entered) {
         cgs_graph_leave_context();
     }
+    cgs_turns_end();
     cgs_held_keep_error(region, error != CUDA_SUCCESS ? error : last);
     region->cursor.through = true;
     hold_nothing(region);
     cgs_trace_slice(CGS_TRACE_ISSUE, region, began_ns, held, 0);
+}
+
+/* All of the chunk is held back: launch its graph. */
+static cgs_graph_status_t launch(cgs_region_t *region, cgs_chunk_t *chunk,
+                                 CUresult *late)
+{
+    uint64_t           *patched = &region->stats.patched;
+    cgs_graph_status_t status;
+
+    if (region->cursor.verifies) {
+        return cgs_verify_launch(region, chunk, patched, late);
+    }
+    cgs_turns_begin();
+    status = cgs_graph_launch(chunk, patched, late);
+    cgs_turns_end();
+    return status;
 }
 
 CUresult cgs_held_launch(cgs_region_t *region)
@@ -88,12 +107,9 @@ CUresult cgs_held_launch(cgs_region_t *region)
     uint64_t           before   = region->stats.patched;
     uint64_t           began_ns = cgs_clock_ns();
     CUresult           late     = CUDA_SUCCESS;
+    cgs_graph_status_t status   = launch(region, chunk, &late);
     CUresult           error, last;
-    cgs_graph_status_t status;
 
-    status = region->cursor.verifies ?
-             cgs_verify_launch(region, chunk, &region->stats.patched, &late) :
-             cgs_graph_launch(chunk, &region->stats.patched, &late);
     if ((status.result == CUDA_SUCCESS) && (chunk->num_frees > 0)) {
         error = cgs_graph_call_frees(chunk);
         late  = late == CUDA_SUCCESS ? error : late;
@@ -115,8 +131,10 @@ CUresult cgs_held_launch(cgs_region_t *region)
     cgs_region_fallback(region, cgs_reason_driver(status.function,
                                                   status.result));
     region->cursor.diverged = true;
+    cgs_turns_begin();
     error = issue_ops(chunk, chunk->num_ops, &last);
     cgs_staging_issued(chunk->staging, chunk->streams, chunk->num_streams);
+    cgs_turns_end();
     cgs_graph_destroy(chunk);
     ++chunk->failures;
     region->recording.has_work = true;

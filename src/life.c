@@ -32,6 +32,7 @@
 #include "summary.h"
 #include "timer.h"
 #include "trace.h"
+#include "turns.h"
 
 /* cuFuncGetParamInfo came with it: without the arguments' layout nothing can
  * be compared. */
@@ -115,6 +116,8 @@ static void start(void)
         atomic_store(&life.no_regions, true);
     } else if (config->mode == CGS_MODE_OBSERVE) {
         cgs_life_gate_add(1); /* for good: every call is counted */
+    } else if (cgs_config_verifies(config)) {
+        cgs_turns_start();
     }
 }
 

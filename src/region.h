@@ -145,8 +145,6 @@ typedef struct cgs_region {
     atomic_ullong    run_serial; /**< changes when a run begins or ends */
     atomic_uint      held;       /**< ops that were swallowed and not issued */
     atomic_bool      held_events; /**< some of them record an event */
-    atomic_bool      verifying;  /**< calls of other threads are to wait for
-                                      the lock */
     atomic_ullong    hold_serial; /**< counts beginnings to hold back */
 
     /* Streams that ops of this region were recorded on: other threads' calls

@@ -29,6 +29,7 @@ typedef struct {
     uint32_t          shut_depth; /**< ranges nested in it, same domain */
     uint64_t          shut_domain; /**< hash of its domain, 0 for none */
     int               guard;      /**< > 0 inside a driver call of ours */
+    unsigned          turns;      /**< > 0 inside a call that turns.h counts */
     bool              ctx_known;  /**< ctx and device are up to date */
     CUcontext         ctx;        /**< current context */
     CUdevice          device;     /**< its device */

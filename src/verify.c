@@ -13,14 +13,17 @@
 #include "log.h"
 #include "reason.h"
 #include "snapshot.h"
+#include "turns.h"
 
 /* The longest wait for the device. */
 #define MAX_WAIT_NS 1000000000u
 /* Between two looks at it. */
 #define LOOK_NS 20000
-/* For calls that other threads were making as they were told to wait. */
+/* For what is not counted as a call (turns.h) and was on its way. */
 #define SETTLE_NS 200000
 
+static const char *const calls_went_on =
+    "a call of another thread did not end in a second";
 static const char *const busy = "work on the device did not end in a second";
 
 static void sleep_ns(long ns)
@@ -213,10 +216,12 @@ static cgs_graph_status_t launch(cgs_region_t *region, cgs_chunk_t *chunk,
     size_t limit = (size_t)cgs_config_get()->defaults.verify_mb << 20;
     cgs_snapshot_t     snapshot = {0};
     cgs_graph_status_t status;
-    const char         *why;
+    const char         *why = cgs_turns_take() ? NULL : calls_went_on;
 
-    sleep_ns(SETTLE_NS);
-    why = wait_until_idle(chunk->ctx);
+    if (why == NULL) {
+        sleep_ns(SETTLE_NS);
+        why = wait_until_idle(chunk->ctx);
+    }
     if (why == NULL) {
         why = cgs_snapshot_take(chunk, limit, &snapshot);
     }
@@ -227,6 +232,7 @@ static cgs_graph_status_t launch(cgs_region_t *region, cgs_chunk_t *chunk,
     if (why != NULL) {
         cgs_region_leave_unverified(region, why);
     }
+    cgs_turns_give();
     cgs_snapshot_release(&snapshot);
     return status;
 }
@@ -238,7 +244,6 @@ cgs_graph_status_t cgs_verify_launch(cgs_region_t *region, cgs_chunk_t *chunk,
     cgs_graph_status_t  status;
     bool                relaxed;
 
-    atomic_store(&region->verifying, true);
     /* A capture of another thread's is not to be spoiled. */
     relaxed = CGS_REAL(cuThreadExchangeStreamCaptureMode)(&mode) ==
               CUDA_SUCCESS;
@@ -246,6 +251,5 @@ cgs_graph_status_t cgs_verify_launch(cgs_region_t *region, cgs_chunk_t *chunk,
     if (relaxed) {
         CGS_REAL(cuThreadExchangeStreamCaptureMode)(&mode);
     }
-    atomic_store(&region->verifying, false);
     return status;
 }

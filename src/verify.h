@@ -4,7 +4,7 @@
  * back, its calls are made one by one, and both must have left the same bytes.
  * What the calls have left stays.
  *
- * Meanwhile calls of other threads wait (cgs_region_t::verifying), and the
+ * Meanwhile calls of other threads wait (turns.h), and the
  * device must be idle before and after each step. Under the region's lock.
  */
 #ifndef CGS_VERIFY_H

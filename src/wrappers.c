@@ -20,6 +20,7 @@
 #include "region.h"
 #include "stream.h"
 #include "thread.h"
+#include "turns.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -46,6 +47,19 @@ static inline void begin_call(cgs_call_t *call, CUstream stream)
         call->refused = true;
         call->reason  = "the per-thread default stream";
     }
+}
+
+/* Around the driver's own function: what it calls back is none of ours. */
+static inline void begin_real(void)
+{
+    ++cgs_self.guard;
+    cgs_turns_begin();
+}
+
+static inline void end_real(void)
+{
+    cgs_turns_end();
+    --cgs_self.guard;
 }
 
 /*
@@ -78,9 +92,9 @@ static inline void begin_call(cgs_call_t *call, CUstream stream)
         if (verdict == CGS_VERDICT_SWALLOWED) { \
             return call.result; \
         } \
-        ++cgs_self.guard; \
+        begin_real(); \
         result = CGS_REAL(_name) _args; \
-        --cgs_self.guard; \
+        end_real(); \
         return cgs_flow_after(&call, verdict, result); \
     }
 
@@ -327,9 +341,9 @@ DEFINE_WORK_TWINS(cuLaunchHostFunc, (stream, function, data),
             return call.result; \
         } \
         cgs_memory_changed(); \
-        ++cgs_self.guard; \
+        begin_real(); \
         result = CGS_REAL(_name)(address, stream); \
-        --cgs_self.guard; \
+        end_real(); \
         return cgs_flow_after(&call, verdict, result); \
     }
 
@@ -382,14 +396,49 @@ DEFINE_EVENT_WAIT(cuEventSynchronize, cgs_flow_note_wait())
 DEFINE_EVENT_WAIT(cuEventQuery, )
 DEFINE_BARRIER_WAIT(cuCtxSynchronize, (), void)
 DEFINE_BARRIER_WAIT(cuCtxSynchronize_v2, (ctx), CUcontext ctx)
-DEFINE_BARRIER_WAIT(cuMemcpyDtoH_v2, (dst, src, bytes), void *dst,
-                    CUdeviceptr src, size_t bytes)
-DEFINE_BARRIER_WAIT(cuMemcpyDtoH_v2_ptds, (dst, src, bytes), void *dst,
-                    CUdeviceptr src, size_t bytes)
-DEFINE_BARRIER_WAIT(cuMemcpy, (dst, src, bytes), CUdeviceptr dst,
-                    CUdeviceptr src, size_t bytes)
-DEFINE_BARRIER_WAIT(cuMemcpy_ptds, (dst, src, bytes), CUdeviceptr dst,
-                    CUdeviceptr src, size_t bytes)
+
+/* Barriers whose work may not run while a graph is verified. `_note` says that
+ * the program waits for the device. */
+
+#define DEFINE_BARRIER(_name, _args, _note, ...) \
+    EXPORT CUresult _name(__VA_ARGS__) \
+    { \
+        CUresult result; \
+        \
+        _note; \
+        if (!unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) { \
+            return CGS_REAL(_name) _args; \
+        } \
+        cgs_barrier(CGS_INDEX_##_name, CGS_KIND_BARRIER); \
+        cgs_turns_begin(); \
+        result = CGS_REAL(_name) _args; \
+        cgs_turns_end(); \
+        return result; \
+    }
+#define DEFINE_BARRIER_TWINS(_name, _twin, _args, _note, ...) \
+    DEFINE_BARRIER(_name, _args, _note, __VA_ARGS__) \
+    DEFINE_BARRIER(_name##_twin, _args, _note, __VA_ARGS__)
+
+DEFINE_BARRIER_TWINS(cuMemcpyDtoH_v2, _ptds, (dst, src, bytes),
+                     cgs_flow_note_wait(), void *dst, CUdeviceptr src,
+                     size_t bytes)
+DEFINE_BARRIER_TWINS(cuMemcpy, _ptds, (dst, src, bytes), cgs_flow_note_wait(),
+                     CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+DEFINE_BARRIER_TWINS(cuMemcpyHtoD_v2, _ptds, (dst, src, bytes), ,
+                     CUdeviceptr dst, const void *src, size_t bytes)
+DEFINE_BARRIER_TWINS(cuMemcpyPeer, _ptds, (dst, dst_ctx, src, src_ctx, bytes),
+                     , CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src,
+                     CUcontext src_ctx, size_t bytes)
+DEFINE_BARRIER_TWINS(cuMemcpy2D_v2, _ptds, (copy), , const CUDA_MEMCPY2D *copy)
+DEFINE_BARRIER_TWINS(cuMemcpy2DUnaligned_v2, _ptds, (copy), ,
+                     const CUDA_MEMCPY2D *copy)
+DEFINE_BARRIER_TWINS(cuMemcpy3D_v2, _ptds, (copy), , const CUDA_MEMCPY3D *copy)
+DEFINE_BARRIER_TWINS(cuMemcpyPeerAsync, _ptsz,
+                     (dst, dst_ctx, src, src_ctx, bytes, stream), ,
+                     CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src,
+                     CUcontext src_ctx, size_t bytes, CUstream stream)
+DEFINE_BARRIER_TWINS(cuGraphLaunch, _ptsz, (exec, stream), , CUgraphExec exec,
+                     CUstream stream)
 
 /* Allocations run at once. Where there is no memory left, the program must not
  * go without what our graphs hold. */

@@ -44,7 +44,7 @@ run()
     "$programs/$@" > "$scratch/plain" 2>&1 || complain "fails plain"
     env CGSHIM_REPORT="$scratch/report" CGSHIM_DEFAULTS="$pace $keys" \
         LD_PRELOAD="$SHIM_LIB" SIM_PLANT="${plant:-}" \
-        SIM_FAIL="${fail:-}" "$programs/$@" \
+        SIM_FAIL="${fail:-}" SIM_STALL_NS="${stall:-0}" "$programs/$@" \
         > "$scratch/shim" 2> "$scratch/err" || complain "exit status $?"
 }
 
@@ -117,6 +117,12 @@ passes 10 verify=1 copies_sets
 passes 10 verify=1 pageable
 passes 1 verify=1 event_pool
 passes 1 verify=1 halves
+passes 1 verify=1 halves both
+# What another thread's calls write is not undone, however long they take.
+stall=1000000
+passes 1 verify=1 halves
+passes 1 verify=1 halves both
+stall=0
 passes 1 verify=1 joins
 passes 1 verify=1 alternating
 pace="max_defer_us=1000000000 gate=off chunk=4"

@@ -2,11 +2,12 @@
 /*
  * Two threads that share an allocation and nothing else: one has a region that
  * works on the first half, the other works on the second, on a stream of its
- * own and without a region, as fast as it can.
+ * own and as fast as it can: without a region, or with one ("both").
  */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <nvtx3/nvToolsExt.h>
 
@@ -16,7 +17,8 @@
 enum {
     HALVES_WORDS  = 4096, /* of each half */
     HALVES_RUNS   = 60,
-    HALVES_ROUNDS = 400
+    HALVES_ROUNDS = 400,
+    HALVES_UNIT   = 4
 };
 
 
@@ -24,6 +26,7 @@ typedef struct halves_state {
     prg_context_t prg;
     CUfunction    hash;
     CUdeviceptr   first, second;
+    int           both;
 } halves_state_t;
 
 
@@ -39,28 +42,37 @@ static void *halves_second(void *arg)
 {
     const halves_state_t *state = arg;
     CUstream             stream;
-    uint32_t             round;
+    uint32_t             round, i;
 
     PRG_CHECK(cuCtxSetCurrent(state->prg.context));
     PRG_CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    for (round = 0; round < HALVES_ROUNDS; ++round) {
-        halves_launch(state, stream, state->second, round);
-        if (round % 4 == 3) {
-            PRG_CHECK(cuStreamSynchronize(stream));
+    for (round = 0; round < HALVES_ROUNDS; round += HALVES_UNIT) {
+        if (state->both) {
+            nvtxRangePushA("second");
         }
+        for (i = 0; i < HALVES_UNIT; ++i) {
+            halves_launch(state, stream, state->second, round + i);
+        }
+        if (state->both) {
+            nvtxRangePop();
+        }
+        /* A copy that is done when the next launch comes. */
+        PRG_CHECK(cuStreamSynchronize(stream));
+        PRG_CHECK(cuMemcpyHtoD(state->second, &round, sizeof(round)));
+        PRG_CHECK(cuStreamSynchronize(CU_STREAM_LEGACY));
     }
-    PRG_CHECK(cuStreamSynchronize(stream));
     PRG_CHECK(cuStreamDestroy(stream));
     return NULL;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static halves_state_t state;
     CUstream  stream;
     pthread_t thread;
     uint32_t  run, i;
 
+    state.both = (argc > 1) && !strcmp(argv[1], "both");
     prg_open(&state.prg);
     state.hash   = prg_kernel(&state.prg, "k_hash");
     state.first  = prg_alloc(&state.prg, 2 * HALVES_WORDS, 7);

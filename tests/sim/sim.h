@@ -46,6 +46,9 @@
  *   SIM_SELF_DLSYM=1      the driver looks up functions of its own by dlsym on
  *                         its own handle and calls what it gets
  *   SIM_LAUNCH_NS=n       what a call that puts work on a stream takes at least
+ *   SIM_STALL_NS=n        a thread that is not the first one is kept so long
+ *                         where a launch or a copy begins, as if it had lost
+ *                         its processor there
  *   SIM_KERNEL_NS=n       how long a kernel keeps its stream busy; who waits
  *                         for it waits for that too
  *   SIM_EXPORT_TABLE=uuid cuGetExportTable knows this id (32 hex digits)
@@ -155,7 +158,7 @@ typedef struct {
     int         driver_version;
     int         num_devices;
     size_t      memory;
-    uint64_t    launch_ns, kernel_ns;
+    uint64_t    launch_ns, kernel_ns, stall_ns;
     const char *report;
     const char *export_table;
     const char *plant;
@@ -232,6 +235,7 @@ sim_thread_t *sim_thread(void);
  * stream, or for all where it is NULL. With the lock. */
 void sim_time_enter(const char *name);
 void sim_time_leave(void);
+void sim_time_stall(uint64_t stall_ns, const char *name); /* without lock */
 void sim_time_submit(sim_stream_t *stream, const sim_op_t *op);
 void sim_time_wait(const sim_stream_t *stream);
 

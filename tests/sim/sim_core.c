@@ -202,6 +202,7 @@ static void sim_config_read(void)
     config->driver_version = (int)sim_env_number("SIM_DRIVER_VERSION", 13000);
     config->memory = (size_t)sim_env_number("SIM_MEMORY_MB", 4096) << 20;
     config->launch_ns = (uint64_t)sim_env_number("SIM_LAUNCH_NS", 0);
+    config->stall_ns = (uint64_t)sim_env_number("SIM_STALL_NS", 0);
     config->kernel_ns = (uint64_t)sim_env_number("SIM_KERNEL_NS", 0);
     config->report = getenv("SIM_REPORT");
     config->plant  = getenv("SIM_PLANT");
@@ -556,7 +557,7 @@ CUresult sim_enter(sim_site_t *site, unsigned needs)
                                        CUDA_ERROR_NOT_INITIALIZED;
     }
 
-    (void)sim_config();
+    sim_time_stall(sim_config()->stall_ns, site->name);
     sim_lock_take();
     status = sim_site_count(site);
     if (status == CUDA_SUCCESS) {

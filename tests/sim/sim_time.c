@@ -12,7 +12,9 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "sim_observe.h"
 
@@ -101,6 +103,17 @@ static void sim_time_tell(const sim_stream_t *stream, const sim_op_t *op,
         break;
     }
     observer->work(&work);
+}
+
+void sim_time_stall(uint64_t stall_ns, const char *name)
+{
+    struct timespec time = {.tv_sec  = (time_t)(stall_ns / 1000000000),
+                            .tv_nsec = (long)(stall_ns % 1000000000)};
+
+    if ((stall_ns > 0) && (gettid() != getpid()) &&
+        (!strncmp(name, "cuLaunch", 8) || !strncmp(name, "cuMemcpy", 8))) {
+        nanosleep(&time, NULL);
+    }
 }
 
 void sim_time_submit(sim_stream_t *stream, const sim_op_t *op)

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A call counts itself and then looks for a verifier; a verifier shows itself
+ * and then looks at the count. One of them sees the other.
+ */
+#include "turns.h"
+
+#include <time.h>
+
+#include "clock.h"
+#include "life.h"
+
+/* The longest wait for calls: one may wait for what the program has yet to
+ * do. */
+#define MAX_WAIT_NS 1000000000u
+/* Between two looks. */
+#define LOOK_NS 20000
+
+bool cgs_turns_kept;
+
+static struct {
+    atomic_uint calls;  /* that are being made */
+    atomic_bool taken;  /* a graph is verified */
+} turns;
+
+static void sleep_a_little(void)
+{
+    struct timespec time = {.tv_nsec = LOOK_NS};
+
+    nanosleep(&time, NULL);
+}
+
+void cgs_turns_start(void)
+{
+    cgs_turns_kept = true;
+    cgs_life_gate_add(1); /* for good */
+}
+
+void cgs_turns_begin_call(void)
+{
+    if (cgs_self.turns++ > 0) {
+        return;
+    }
+    atomic_fetch_add(&turns.calls, 1);
+    while (atomic_load(&turns.taken)) {
+        atomic_fetch_sub(&turns.calls, 1);
+        sleep_a_little();
+        atomic_fetch_add(&turns.calls, 1);
+    }
+}
+
+void cgs_turns_end_call(void)
+{
+    if (--cgs_self.turns == 0) {
+        atomic_fetch_sub(&turns.calls, 1);
+    }
+}
+
+void cgs_turns_wait_for_verifier(void)
+{
+    while ((cgs_self.turns == 0) && atomic_load(&turns.taken)) {
+        sleep_a_little();
+    }
+}
+
+bool cgs_turns_take(void)
+{
+    uint64_t began_ns;
+    unsigned calls;
+
+    while (atomic_exchange(&turns.taken, true)) {
+        sleep_a_little();
+    }
+    ++cgs_self.turns; /* the verifier's own calls wait for nobody */
+    began_ns = cgs_clock_ns();
+    while (((calls = atomic_load(&turns.calls)) > 0) &&
+           (cgs_clock_ns() - began_ns < MAX_WAIT_NS)) {
+        sleep_a_little();
+    }
+    return calls == 0;
+}
+
+void cgs_turns_give(void)
+{
+    --cgs_self.turns;
+    atomic_store(&turns.taken, false);
+}
