@@ -391,6 +391,10 @@ void cgs_marks_before(const cgs_call_t *call)
 {
     marks_t *thread = own != NULL ? own : begin_thread();
 
+    if (cgs_self.rest > 0) {
+        --cgs_self.rest;
+        return;
+    }
     if ((thread == NULL) || is_elsewhere(thread) || is_plain(thread, call)) {
         return;
     }
@@ -410,6 +414,10 @@ void cgs_marks_before(const cgs_call_t *call)
             cgs_watch_pass(thread->watch, call);
         } else {
             begin_by_itself(thread, call);
+        }
+        /* Rules look at each call. */
+        if ((thread->region == NULL) && (marks.num_rules == 0)) {
+            cgs_self.rest = cgs_watch_take_rest(thread->watch);
         }
     }
 }
@@ -456,7 +464,7 @@ void cgs_marks_barrier(unsigned index)
     marks_t  *thread = own;
     unsigned class   = class_of(index);
 
-    if ((thread == NULL) || is_elsewhere(thread)) {
+    if ((thread == NULL) || (cgs_self.rest > 0) || is_elsewhere(thread)) {
         return;
     }
     if (is_by_itself(thread) && (class != ASKS) &&

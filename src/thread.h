@@ -30,6 +30,8 @@ typedef struct {
     uint64_t          shut_domain; /**< hash of its domain, 0 for none */
     int               guard;      /**< > 0 inside a driver call of ours */
     unsigned          turns;      /**< > 0 inside a call that turns.h counts */
+    uint64_t          rest;       /**< calls that nobody has to look at, where
+                                       none other than marks.c would */
     bool              ctx_known;  /**< ctx and device are up to date */
     CUcontext         ctx;        /**< current context */
     CUdevice          device;     /**< its device */

@@ -6,6 +6,9 @@
  *
  * While a run of it is open nobody is told of calls; when it has ended as it
  * always did, its tokens are added all at once.
+ *
+ * Where nothing comes again watching would be all cost, so it rests: in the end
+ * it looks at an eighth of the calls.
  */
 #include "watch.h"
 
@@ -35,6 +38,14 @@
  * back. */
 #define PAST_STEP 64u
 #define PASTS     1024u
+
+/* Tokens after which the use of the watch is looked at: the longest unit comes
+ * twice in them. */
+#define JUDGED (3u * CGS_REPEATS_MAX)
+/* Where less than one token in so many was one of a run, the watch rests; for
+ * so many tokens at most, times that. */
+#define LEAST_USE 16u
+#define MAX_REST  7u
 
 #define MULTIPLIER UINT64_C(0x9e3779b97f4a7c15)
 
@@ -84,6 +95,11 @@ struct cgs_watch {
     uint32_t      barriers;  /* of the open run */
     uint64_t      covered;   /* tokens in runs so far */
     uint64_t      past[PASTS]; /* what that was */
+    uint64_t      judged;    /* tokens up to the last time that its use was
+                                looked at */
+    uint64_t      used;      /* what `covered` was then, and the units that
+                                were made since */
+    uint64_t      rested;    /* how long after that, times JUDGED */
 };
 
 /* ---- Tokens ---- */
@@ -272,6 +288,7 @@ static void make_unit(cgs_watch_t *watch, uint32_t num)
     unit->num    = num;
     unit->hash   = cgs_repeats_hash(watch->repeats, 0, num);
     unit->used   = ++watch->now;
+    watch->used -= num;
     for (i = 0; i < num; ++i) {
         tokens[i]        = cgs_repeats_token(watch->repeats, num - 1 - i);
         unit->num_calls += !is_barrier(tokens[i]);
@@ -586,6 +603,26 @@ bool cgs_watch_expects_barrier(cgs_watch_t *watch, uint64_t calls,
 void cgs_watch_barrier(cgs_watch_t *watch, unsigned index)
 {
     add(watch, token_of_barrier(index));
+}
+
+uint64_t cgs_watch_take_rest(cgs_watch_t *watch)
+{
+    uint64_t count = cgs_repeats_count(watch->repeats);
+    uint64_t used  = watch->covered - watch->used;
+
+    if (count - watch->judged < JUDGED) {
+        return 0;
+    }
+    watch->judged = count;
+    watch->used   = watch->covered;
+    if (used * LEAST_USE >= JUDGED) {
+        watch->rested = 0;
+        return 0;
+    }
+    watch->rested = 2 * watch->rested + 1;
+    watch->rested = watch->rested < MAX_REST ? watch->rested : MAX_REST;
+    cgs_watch_break(watch);
+    return watch->rested * JUDGED;
 }
 
 void cgs_watch_break(cgs_watch_t *watch)

@@ -67,6 +67,10 @@ void cgs_watch_left(cgs_watch_t *watch, const cgs_watch_end_t *end);
 /** A call that nothing is held back across, outside of regions. */
 void cgs_watch_barrier(cgs_watch_t *watch, unsigned index);
 
+/** Where little has come again for long.
+ *  @return How many calls may be made without telling of them; often 0. */
+uint64_t cgs_watch_take_rest(cgs_watch_t *watch);
+
 /** Calls that are not told of come in between. */
 void cgs_watch_break(cgs_watch_t *watch);
 

@@ -62,6 +62,17 @@ static inline void end_real(void)
     --cgs_self.guard;
 }
 
+/* Whether marks.c alone would look at the call, and wants to be spared it. */
+static inline bool rests(void)
+{
+    if ((cgs_self.rest == 0) ||
+        (__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED) != 1)) {
+        return false;
+    }
+    --cgs_self.rest;
+    return true;
+}
+
 /*
  * Define a function that puts work on a stream.
  *
@@ -86,6 +97,9 @@ static inline void end_real(void)
             return CGS_REAL(_name) _args; \
         } \
         _first; \
+        if (rests()) { \
+            return CGS_REAL(_name) _args; \
+        } \
         begin_call(&call, _stream); \
         _fill; \
         verdict = cgs_flow_before(&call); \

@@ -109,6 +109,14 @@ do
     ASAN_OPTIONS=$leaks
 done
 
+# A watch that comes to nothing rests, and finds what comes after that: as many
+# calls are made in the loop as before it.
+run CGSHIM_AUTO=1 cut_loops late 1
+[ $((${swallowed:-0} * 6)) -gt "$executed" ] ||
+    complain "${swallowed:-0} of $executed launches swallowed: it never woke"
+[ $((${swallowed:-0} * 3)) -lt "$executed" ] ||
+    complain "${swallowed:-0} of $executed launches swallowed: it never rested"
+
 # What is kept of a thread goes with it.
 [ -z "$destructors" ] || run CGSHIM_AUTO=1 cut_loops destructors 40
 

@@ -30,7 +30,9 @@ enum {
     CUT_ROUNDS = 12,
     CUT_AT     = 11, /* calls of the last round */
     CUT_SOME   = 10, /* threads, after which memory grows no more than this */
-    CUT_GROWTH = 16 << 20
+    CUT_GROWTH = 16 << 20,
+    CUT_UNLIKE      = 60000,
+    CUT_LATE_ROUNDS = 3000
 };
 
 
@@ -425,6 +427,28 @@ static void cut_default_stream(cut_state_t *state)
     PRG_CHECK(cuCtxSynchronize());
 }
 
+/* A long time nothing comes again, then a loop does. */
+static void cut_late(cut_state_t *state)
+{
+    uint64_t chance = 1;
+    unsigned i, step;
+
+    for (i = 0; i < CUT_UNLIKE; ++i) {
+        chance = chance * 6364136223846793005u + 1442695040888963407u;
+        step   = (chance >> 60) % 3;
+        cut_steps(state, step, step + 1);
+        if (i % 1000 == 0) {
+            PRG_CHECK(cuStreamSynchronize(state->stream));
+        }
+    }
+    for (i = 0; i < CUT_LATE_ROUNDS; ++i) {
+        cut_steps(state, 0, CUT_STEPS);
+        if (i % 50 == 0) {
+            PRG_CHECK(cuStreamSynchronize(state->stream));
+        }
+    }
+}
+
 static const struct {
     const char *name;
     void       (*cut)(cut_state_t *state);
@@ -444,6 +468,7 @@ static const struct {
     { "api",      cut_api },
     { "regions",  cut_regions },
     { "default_stream", cut_default_stream },
+    { "late",     cut_late },
 };
 
 int main(int argc, char **argv)

@@ -322,7 +322,7 @@ END_TEST
 
 START_TEST(regions_that_ran_once_are_no_rows_among_many)
 {
-    static char         names[40][16];
+    static char         names[40][32];
     cgs_region_report_t many[40] = {regions[0]};
     cgs_report_t        whole    = report;
     char                *table;
