@@ -235,8 +235,7 @@ static bool say_plain(const cgs_region_report_t *region, cgs_advice_t *advice)
                       region->num_fallbacks, least);
 }
 
-/* All runs for which the gate stays shut are one fallback, so it is the runs
- * that say whether it matters; elsewhere the gate is no trouble. */
+/* Where it sends few runs plain, the gate is no trouble. */
 static bool say_shut(const cgs_region_report_t *region, cgs_advice_t *advice)
 {
     return is_shut(region) &&

@@ -615,6 +615,7 @@ void cgs_cursor_start(cgs_region_t *region)
         region->watch   = false;
         cursor->watches = true;
         ++region->stats.plain_runs;
+        ++region->stats.unseen_runs;
         cgs_region_fallback(region, cgs_by_gate);
         cgs_times_watch(&region->stats.times);
         return;

@@ -305,6 +305,18 @@ void cgs_region_disown_streams(cgs_region_t *region)
     atomic_store_explicit(&region->num_streams, 0, memory_order_release);
 }
 
+/* Runs that the gate sends plain are counted before they come, and may not. */
+static void recount_gate(cgs_region_stats_t *stats)
+{
+    size_t i;
+
+    for (i = 0; i < stats->fallbacks.num; ++i) {
+        if (stats->fallbacks.entry[i].reason == cgs_by_gate) {
+            stats->fallbacks.entry[i].count = stats->unseen_runs;
+        }
+    }
+}
+
 /* Whether the next run is replayed or recorded at all; else it is over. */
 static bool pass_gate(cgs_region_t *region)
 {
@@ -332,9 +344,11 @@ static bool pass_gate(cgs_region_t *region)
     shut = cgs_gate_take_closed(&region->gate);
     cgs_times_skip(times, shut);
     atomic_store_explicit(&region->shut, shut, memory_order_relaxed);
-    region->stats.runs       += 1 + shut;
-    region->stats.plain_runs += 1 + shut;
+    region->stats.runs        += 1 + shut;
+    region->stats.plain_runs  += 1 + shut;
+    region->stats.unseen_runs += 1 + shut;
     cgs_region_fallback(region, cgs_by_gate);
+    recount_gate(&region->stats);
     cgs_gate_leave(&region->gate, CGS_PATH_PLAIN);
     return false;
 }
@@ -637,11 +651,13 @@ bool cgs_region_snapshot(cgs_region_t *region, cgs_region_stats_t *stats,
         cgs_region_measure(region);
     }
     /* Those that were counted before they come. */
-    shut               = atomic_load(&region->shut);
-    *state             = state_of(region);
-    *stats             = region->stats;
-    stats->runs       -= shut;
-    stats->plain_runs -= shut;
+    shut                = atomic_load(&region->shut);
+    *state              = state_of(region);
+    *stats              = region->stats;
+    stats->runs        -= shut;
+    stats->plain_runs  -= shut;
+    stats->unseen_runs -= shut;
+    recount_gate(stats);
     if (locked) {
         cgs_unlock(&region->lock);
     }
@@ -654,8 +670,10 @@ static void ask_gate_again(cgs_region_t *region)
     unsigned shut = atomic_exchange(&region->shut, 0);
 
     cgs_times_break(&region->stats.times);
-    region->stats.runs       -= shut;
-    region->stats.plain_runs -= shut;
+    region->stats.runs        -= shut;
+    region->stats.plain_runs  -= shut;
+    region->stats.unseen_runs -= shut;
+    recount_gate(&region->stats);
 }
 
 void cgs_region_recapture(cgs_region_t *region)

@@ -116,6 +116,8 @@ typedef struct {
     cgs_mistake_t    mistake;  /**< of one that did not */
     cgs_reasons_t    unverified; /**< why graphs could not be verified */
     uint64_t         runs, replayed_runs, recordings, plain_runs;
+    uint64_t         unseen_runs; /**< of the plain ones: the gate's, whose
+                                       calls nobody looks at */
     uint64_t         calls, swallowed, launches, patched, barriers;
     uint64_t         swallowed_launches; /**< of kernels, of the swallowed */
     uint64_t         builds, build_ns;

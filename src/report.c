@@ -80,11 +80,26 @@ static unsigned cgs_report_share(uint64_t part, uint64_t whole)
     return thousandths < 1000 ? thousandths : 999;
 }
 
+/* What all runs came to, where those that nobody looked at were like the
+ * others */
+static uint64_t cgs_report_in_all_runs(uint64_t seen,
+                                       const cgs_region_report_t *region)
+{
+    uint64_t runs = region->runs - region->unseen_runs;
+
+    return runs > 0 && region->unseen_runs > 0 ?
+           (uint64_t)((double)seen * (double)region->runs / (double)runs) :
+           seen;
+}
+
 static void cgs_report_format_share(char *out,
                                     const cgs_region_report_t *region)
 {
-    cgs_report_format_tenths(out, cgs_report_share(region->swallowed,
-                                                   region->calls), "%");
+    uint64_t calls = cgs_report_in_all_runs(region->calls, region);
+
+    *out = '~';
+    cgs_report_format_tenths(out + (region->unseen_runs > 0),
+                             cgs_report_share(region->swallowed, calls), "%");
 }
 
 static void cgs_report_format_build(char *out,
@@ -476,6 +491,8 @@ static void cgs_report_print_region(cgs_text_t *text, const size_t *widths,
                        "calls leave\n", region->verified,
                        region->verified == 1 ? "" : "s",
                        region->verified == 1 ? "its" : "their");
+    } else if (region->verifies) {
+        cgs_text_print(text, "    verified: none\n");
     }
     cgs_report_print_reasons(text, "not verified", region->unverified,
                              region->num_unverified);
@@ -486,7 +503,8 @@ static void cgs_report_print_region(cgs_text_t *text, const size_t *widths,
 
 /* All regions together */
 typedef struct {
-    uint64_t     runs, replayed_runs, plain_runs;
+    uint64_t     runs, replayed_runs, plain_runs, unseen_runs;
+    uint64_t     launches;      /* with those of runs that were not seen */
     uint64_t     swallowed_launches, graphs;
     cgs_figure_t host_saved_ns; /* of those of which it is known */
     size_t       num_unknown;   /* regions of which it is not */
@@ -498,7 +516,11 @@ static cgs_report_total_t cgs_report_sum(const cgs_report_t *report)
     cgs_report_total_t        total   = {0};
     size_t                    i;
 
+    total.launches = report->launches;
     for (i = 0; i < report->num_regions; ++i, ++region) {
+        total.launches           += cgs_report_in_all_runs(
+            region->seen_launches, region) - region->seen_launches;
+        total.unseen_runs        += region->unseen_runs;
         total.runs               += region->runs;
         total.replayed_runs      += region->replayed_runs;
         total.plain_runs         += region->plain_runs;
@@ -565,25 +587,39 @@ static void cgs_report_print_total(cgs_text_t *text,
                                    const cgs_report_total_t *total)
 {
     unsigned share = cgs_report_share(total->swallowed_launches,
-                                      report->launches);
+                                      total->launches);
+    bool     observes = report->mode != NULL &&
+                        strcmp(report->mode, "observe") == 0;
     char     saved[CGS_REPORT_MAX_CELL] = "not known";
 
     if (total->host_saved_ns.known) {
         cgs_report_format_time(saved, total->host_saved_ns.value);
     }
-    cgs_text_print(text, "  total: %u.%u%% of launches swallowed, %" PRIu64
-                   " graph%s launched, host time saved: %s", share / 10,
+    cgs_text_print(text, "  total: %s%u.%u%% of launches swallowed, %" PRIu64
+                   " graph%s launched, host time saved: %s",
+                   total->unseen_runs > 0 ? "about " : "", share / 10,
                    share % 10, total->graphs, total->graphs == 1 ? "" : "s",
                    saved);
     if (total->host_saved_ns.known && total->num_unknown > 0) {
         cgs_text_print(text, " (%zu region%s not known)",
                        total->num_unknown, total->num_unknown == 1 ? "" : "s");
     }
+    if (total->runs == 0 && !observes) {
+        cgs_text_print(text, "\n  seen: nothing, since no region ran\n");
+        return;
+    }
     cgs_text_print(text, "\n  seen: %" PRIu64 " launches, %" PRIu64
                    " copies, %" PRIu64 " sets in %" PRIu64 " runs, %" PRIu64
-                   " of them replayed, %" PRIu64 " plain\n", report->launches,
-                   report->copies, report->sets, total->runs,
-                   total->replayed_runs, total->plain_runs);
+                   " of them replayed, %" PRIu64 " plain", report->launches,
+                   report->copies, report->sets,
+                   total->runs - total->unseen_runs, total->replayed_runs,
+                   total->plain_runs - total->unseen_runs);
+    if (total->unseen_runs > 0) {
+        cgs_text_print(text, "\n  not looked at: %" PRIu64 " run%s that the "
+                       "gate sent plain", total->unseen_runs,
+                       total->unseen_runs == 1 ? "" : "s");
+    }
+    cgs_text_add(text, "\n", 1);
 }
 
 /* Whether a region has a row: many that ran once hide the others */
@@ -657,7 +693,9 @@ static const struct {
     {"replayed_runs", offsetof(cgs_region_report_t, replayed_runs)},
     {"recordings", offsetof(cgs_region_report_t, recordings)},
     {"plain_runs", offsetof(cgs_region_report_t, plain_runs)},
+    {"unseen_runs", offsetof(cgs_region_report_t, unseen_runs)},
     {"calls", offsetof(cgs_region_report_t, calls)},
+    {"seen_launches", offsetof(cgs_region_report_t, seen_launches)},
     {"swallowed", offsetof(cgs_region_report_t, swallowed)},
     {"swallowed_launches", offsetof(cgs_region_report_t, swallowed_launches)},
     {"launches", offsetof(cgs_region_report_t, launches)},
@@ -893,6 +931,7 @@ static void cgs_report_json_region(cgs_report_json_t *json,
     cgs_report_json_reasons(json, "fallbacks", region->fallbacks,
                             region->num_fallbacks);
     cgs_report_json_reasons(json, "cuts", region->cuts, region->num_cuts);
+    cgs_report_json_bool(json, "verifies", region->verifies);
     cgs_report_json_unsigned(json, "verified", region->verified);
     cgs_report_json_reasons(json, "unverified", region->unverified,
                             region->num_unverified);

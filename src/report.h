@@ -78,7 +78,11 @@ typedef struct {
     uint64_t             replayed_runs; /**< replayed from end to end */
     uint64_t             recordings;
     uint64_t             plain_runs;    /**< neither replayed nor recorded */
+    uint64_t             unseen_runs;   /**< of these, those that the gate sent
+                                             plain: their calls are not looked
+                                             at */
     uint64_t             calls;         /**< ops the program called */
+    uint64_t             seen_launches; /**< of kernels, of these */
     uint64_t             swallowed;     /**< of these, done by a graph */
     uint64_t             swallowed_launches; /**< of kernels, of these */
     uint64_t             launches;      /**< of graphs */
@@ -102,6 +106,7 @@ typedef struct {
     cgs_figure_t         plain_run_ns;    /**< from one start to the next, */
     cgs_figure_t         replayed_run_ns; /**< the means */
     cgs_divergence_t     first_divergence;
+    bool                 verifies;      /**< runs of it are to be verified */
     uint64_t             verified;      /**< graphs that left what their calls
                                              leave */
     const cgs_fallback_t *unverified;   /**< why graphs were not verified */

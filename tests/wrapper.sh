@@ -750,6 +750,10 @@ cmp -s wanted "$out" || complain "odd=1.json: $(diff wanted "$out")"
  "note": null, "launches": 3000, "copies": 0, "sets": 0,
  "swallowed_launches": 2999, "graphs": 1, "host_saved_ns": -12345678901,
  "advice": [], "regions": [
+ {"name": "g", "state": "replaying", "runs": 1000, "replayed_runs": 99,
+  "plain_runs": 900, "unseen_runs": 900, "calls": 200, "seen_launches": 0,
+  "swallowed": 198, "launches": 99, "patched": 0, "build_ns": 0,
+  "device_bytes": 0, "host_saved_ns": 0, "verifies": true},
  {"name": "a", "state": "plain", "runs": 3, "replayed_runs": 2, "plain_runs": 1,
   "calls": 3000, "swallowed": 2999, "launches": 1, "patched": 1000000,
   "build_ns": 150000, "device_bytes": 1025, "host_saved_ns": -1260000,
@@ -764,7 +768,7 @@ cmp -s wanted "$out" || complain "odd=1.json: $(diff wanted "$out")"
    "pattern": null}],
   "advice": ["one", "two"]},
  {"name": "b", "state": "ended", "runs": 2, "replayed_runs": 0, "plain_runs": 0,
-  "calls": 0, "swallowed": 0, "launches": 0, "patched": 0, "build_ns": 0,
+  "calls": 0, "swallowed": 0, "launches": 0, "verifies": true, "patched": 0, "build_ns": 0,
   "device_bytes": 0, "host_saved_ns": null, "plain_run_ns": 1,
   "replayed_run_ns": null, "verified": 2}
 END
@@ -777,9 +781,12 @@ END
 try 0 "$wrapper" report many.json
 cat > wanted << 'END'
 cgshim 1: active in p (pid 7), driver 12.8
-  total: 99.9% of launches swallowed, 1 graph launched, host time saved: -12.3 s (1 region not known)
-  seen: 3000 launches, 0 copies, 0 sets in 20 runs, 2 of them replayed, 1 plain
+  total: about 99.9% of launches swallowed, 1 graph launched, host time saved: -12.3 s (1 region not known)
+  seen: 3000 launches, 0 copies, 0 sets in 120 runs, 101 of them replayed, 1 plain
+  not looked at: 900 runs that the gate sent plain
   region  runs  replayed  calls  swallowed  saved ms  graphs  patched  build ms  GPU KB  state
+  g       1000        99    200      ~9.9%       0.0      99        0       0.0       0  replaying
+    verified: none
   a          3         2   3000      99.9%      -1.2       1     1.0M       0.2       2  plain
     from run to run: 58.9 us plain, 1.2 ms replayed
     most often: in 3.3% of runs call 1, copy, size

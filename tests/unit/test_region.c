@@ -2240,6 +2240,9 @@ START_TEST(a_trial_times_the_drivers_calls_in_its_first_plain_run)
     /* The next ones of the trial go unseen. */
     run_times("gated", 40, 0, STEPS);
     ck_assert_uint_ge(stats("gated")->plain_runs, 7);
+    ck_assert_uint_eq(stats("gated")->unseen_runs, stats("gated")->plain_runs);
+    ck_assert_uint_eq(reasons("gated", "it is no faster replayed"),
+                      stats("gated")->unseen_runs);
     ck_assert_uint_eq(stats("gated")->times.plain_calls.num, STEPS);
     check_word();
 }

@@ -49,7 +49,8 @@ static const cgs_region_report_t regions[] = {
     {
         .name = "step", .state = "replaying", .runs = 1000,
         .replayed_runs = 996, .recordings = 1, .plain_runs = 3,
-        .calls = 200000, .swallowed = 199800, .launches = 1998,
+        .calls = 200000, .seen_launches = 199000,
+        .swallowed = 199800, .launches = 1998,
         .patched = 7, .barriers = 1000, .variants = 3, .chunks = 2,
         .nodes = 200,
         .builds = 2, .build_ns = 1249999, .device_bytes = 831489,
@@ -261,6 +262,36 @@ START_TEST(the_table_is_aligned_and_says_all)
 }
 END_TEST
 
+START_TEST(runs_that_nobody_looked_at_are_taken_to_be_like_the_others)
+{
+    cgs_region_report_t region = regions[0];
+    cgs_report_t        whole  = report;
+
+    /* A tenth of the runs is seen, and nearly all of that is swallowed. */
+    region.runs          = 10010;
+    region.plain_runs    = 9013;
+    region.unseen_runs   = 9010;
+    whole.regions        = &region;
+    whole.num_regions    = 1;
+    expect_in_table(&whole, "\n  total: about 9.9% of launches swallowed, ");
+    expect_in_table(&whole, " in 1000 runs, 996 of them replayed, 3 plain\n"
+                    "  not looked at: 9010 runs that the gate sent plain\n");
+    expect_in_table(&whole, "  200000      ~9.9%  ");
+}
+END_TEST
+
+START_TEST(verifying_that_came_to_nothing_is_said)
+{
+    cgs_region_report_t region = regions[1];
+    cgs_report_t        whole  = report;
+
+    whole.regions     = &region;
+    whole.num_regions = 1;
+    region.verifies   = true;
+    expect_in_table(&whole, "\n    verified: none\n");
+}
+END_TEST
+
 START_TEST(the_first_line_says_whether_it_is_active_or_why_not)
 {
     cgs_report_t        whole = report;
@@ -285,6 +316,7 @@ START_TEST(the_first_line_says_whether_it_is_active_or_why_not)
     expect_in_table(&whole, "driver not known: CGSHIM=observe only compares\n");
     whole.mode = "on";
     expect_in_table(&whole, "driver not known: no region ran\n");
+    expect_in_table(&whole, "\n  seen: nothing, since no region ran\n");
     expect_in_table(&whole, "\n  advice: mark the work that comes again by an "
                     "NVTX range (push and pop),");
     region             = regions[1];
@@ -519,7 +551,9 @@ START_TEST(json_holds_every_field)
 "      \"replayed_runs\": 996,\n"
 "      \"recordings\": 1,\n"
 "      \"plain_runs\": 3,\n"
+"      \"unseen_runs\": 0,\n"
 "      \"calls\": 200000,\n"
+"      \"seen_launches\": 199000,\n"
 "      \"swallowed\": 199800,\n"
 "      \"swallowed_launches\": 198801,\n"
 "      \"launches\": 1998,\n"
@@ -548,6 +582,7 @@ START_TEST(json_holds_every_field)
 "        }\n"
 "      ],\n"
 "      \"cuts\": [],\n"
+"      \"verifies\": false,\n"
 "      \"verified\": 12,\n"
 "      \"unverified\": [\n"
 "        {\n"
@@ -610,7 +645,9 @@ START_TEST(json_holds_every_field)
 "      \"replayed_runs\": 0,\n"
 "      \"recordings\": 1,\n"
 "      \"plain_runs\": 0,\n"
+"      \"unseen_runs\": 0,\n"
 "      \"calls\": 12345678,\n"
+"      \"seen_launches\": 0,\n"
 "      \"swallowed\": 0,\n"
 "      \"swallowed_launches\": 0,\n"
 "      \"launches\": 0,\n"
@@ -630,6 +667,7 @@ START_TEST(json_holds_every_field)
 "      \"replayed_run_ns\": null,\n"
 "      \"fallbacks\": [],\n"
 "      \"cuts\": [],\n"
+"      \"verifies\": false,\n"
 "      \"verified\": 0,\n"
 "      \"unverified\": [],\n"
 "      \"mistake\": null,\n"
@@ -863,6 +901,9 @@ int main(void)
     int     failed;
 
     tcase_set_timeout(tests, 60);
+    tcase_add_test(tests,
+                   runs_that_nobody_looked_at_are_taken_to_be_like_the_others);
+    tcase_add_test(tests, verifying_that_came_to_nothing_is_said);
     tcase_add_test(tests, the_table_is_aligned_and_says_all);
     tcase_add_test(tests,
                    the_first_line_says_whether_it_is_active_or_why_not);
