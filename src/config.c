@@ -373,6 +373,31 @@ static int cgs_config_parse_between(const cgs_config_field_t *field,
     return 0;
 }
 
+/* Words that turn other programs' outputs on or off: nobody means a file of
+ * that name, who could say ./1 */
+static bool cgs_config_is_switch(const char *value)
+{
+    static const char *const words[] = {
+        "0", "1", "2", "on", "off", "yes", "no", "true", "false", "none",
+        "stdout", NULL
+    };
+    unsigned i;
+
+    for (i = 0; words[i] != NULL; ++i) {
+        if (strcasecmp(words[i], value) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool cgs_config_is_off(const char *value)
+{
+    return strcmp(value, "0") == 0 || strcasecmp(value, "off") == 0 ||
+           strcasecmp(value, "no") == 0 || strcasecmp(value, "false") == 0 ||
+           strcasecmp(value, "none") == 0;
+}
+
 /* The name as it will be understood after a chdir of the program. The %p and
  * %h in it are expanded later, so a percent sign of the directory is doubled */
 static int cgs_config_parse_file(const cgs_config_field_t *field,
@@ -382,7 +407,7 @@ static int cgs_config_parse_file(const cgs_config_field_t *field,
     char       cwd[PATH_MAX];
     const char *c;
 
-    if (*value == '\0') {
+    if (*value == '\0' || cgs_config_is_switch(value)) {
         return -EINVAL;
     }
     if (*value != '/' && strcmp(value, "stderr") != 0 &&
@@ -561,6 +586,55 @@ static int cgs_config_next_word(char **rest, cgs_config_word_t *word)
     return 1;
 }
 
+static bool cgs_config_same_letter(char a, char b)
+{
+    return toupper((unsigned char)a) == toupper((unsigned char)b);
+}
+
+/* Whether so many edits (a letter more, less, or another, or two that changed
+ * places) make a name another, or, with is_prefix, one that begins with it */
+static bool cgs_config_is_near(const char *name, const char *other,
+                               bool is_prefix, unsigned edits)
+{
+    while (*other != '\0' && cgs_config_same_letter(*name, *other)) {
+        ++name;
+        ++other;
+    }
+    if (*other == '\0' && (is_prefix || *name == '\0')) {
+        return true;
+    } else if (edits == 0) {
+        return false;
+    }
+    --edits;
+    return (*name != '\0' &&
+            cgs_config_is_near(name + 1, other, is_prefix, edits)) ||
+           (*other != '\0' &&
+            cgs_config_is_near(name, other + 1, is_prefix, edits)) ||
+           (*name != '\0' && *other != '\0' &&
+            (cgs_config_is_near(name + 1, other + 1, is_prefix, edits) ||
+             (cgs_config_same_letter(name[0], other[1]) &&
+              cgs_config_same_letter(name[1], other[0]) &&
+              cgs_config_is_near(name + 2, other + 2, is_prefix, edits))));
+}
+
+/* The key that a wrong one was meant to be, or NULL */
+static const char *cgs_config_nearest_key(const char *name, bool rule)
+{
+    unsigned                 most = strlen(name) > 4 ? 2 : 1;
+    const cgs_config_field_t *key;
+    unsigned                 edits;
+
+    for (edits = 0; edits <= most; ++edits) {
+        for (key = cgs_config_keys; key->name != NULL; ++key) {
+            if (cgs_config_in_scope(key, rule) &&
+                cgs_config_is_near(name, key->name, false, edits)) {
+                return key->name;
+            }
+        }
+    }
+    return NULL;
+}
+
 /* Put one word into a rule, or say why not. seen has a flag for each key */
 static int cgs_config_apply_word(const cgs_config_item_t *item,
                                  const cgs_config_word_t *word, bool rule_item,
@@ -568,7 +642,8 @@ static int cgs_config_apply_word(const cgs_config_item_t *item,
                                  const char *otherwise)
 {
     const cgs_config_field_t *key = cgs_config_keys;
-    char                     names[512];
+    const char               *nearest;
+    char                     names[512], problem[64];
     int                      status;
 
     while (key->name != NULL && (strcmp(key->name, word->key) != 0 ||
@@ -576,8 +651,12 @@ static int cgs_config_apply_word(const cgs_config_item_t *item,
         ++key;
     }
     if (key->name == NULL) {
+        nearest = cgs_config_nearest_key(word->key, rule_item);
+        snprintf(problem, sizeof(problem), "not a key here%s%s%s, ",
+                 nearest != NULL ? " (" : "", nearest != NULL ? nearest : "",
+                 nearest != NULL ? " is)" : "");
         cgs_config_names(cgs_config_keys, rule_item, names, sizeof(names));
-        cgs_config_reject(item, word, "not a key here, ", names, otherwise);
+        cgs_config_reject(item, word, problem, names, otherwise);
         return -EINVAL;
     }
     if (word->value == NULL) {
@@ -648,6 +727,19 @@ static void cgs_config_apply_defaults(const cgs_config_item_t *item,
     }
 }
 
+/* What keys of a rule go together. Returns what a wrong rule takes, or NULL */
+static const char *cgs_config_check_rule(const cgs_rule_t *rule)
+{
+    if ((rule->nvtx != NULL) + (rule->from != NULL) + rule->between > 1) {
+        return "one of nvtx, from and between, not more";
+    }
+    if (rule->from == NULL && (rule->to != NULL || rule->calls > 0)) {
+        return "to and calls beside from alone";
+    }
+    return rule->to != NULL && rule->calls > 0 ?
+           "one of to and calls, not both" : NULL;
+}
+
 static void cgs_config_apply_region(const cgs_config_item_t *item,
                                     cgs_config_t *config)
 {
@@ -655,6 +747,7 @@ static void cgs_config_apply_region(const cgs_config_item_t *item,
     const char *name = item->name + sizeof(CGS_CONFIG_REGION) - 1;
     cgs_rule_t rule  = config->defaults;
     cgs_rule_t *rules;
+    const char *takes;
 
     config->every_range = false;
     if (*name == '\0') {
@@ -665,11 +758,9 @@ static void cgs_config_apply_region(const cgs_config_item_t *item,
     if (cgs_config_apply_words(item, true, &rule, ignored) != 0) {
         goto err;
     }
-    if (((rule.nvtx != NULL) + (rule.from != NULL) + rule.between > 1) ||
-        ((rule.from == NULL) && ((rule.to != NULL) || (rule.calls > 0))) ||
-        ((rule.to != NULL) && (rule.calls > 0))) {
-        cgs_config_reject(item, NULL, "", "one of nvtx, from and between; "
-                          "with from one of to and calls", ignored);
+    takes = cgs_config_check_rule(&rule);
+    if (takes != NULL) {
+        cgs_config_reject(item, NULL, "", takes, ignored);
         goto err;
     }
     rule.name = strdup(name);
@@ -758,37 +849,6 @@ static bool cgs_config_is_wrapper_name(const char *name)
     return false;
 }
 
-static bool cgs_config_same_letter(char a, char b)
-{
-    return toupper((unsigned char)a) == toupper((unsigned char)b);
-}
-
-/* Whether so many edits (a letter more, less, or another, or two that changed
- * places) make a name another, or, with is_prefix, one that begins with it */
-static bool cgs_config_is_near(const char *name, const char *other,
-                               bool is_prefix, unsigned edits)
-{
-    while (*other != '\0' && cgs_config_same_letter(*name, *other)) {
-        ++name;
-        ++other;
-    }
-    if (*other == '\0' && (is_prefix || *name == '\0')) {
-        return true;
-    } else if (edits == 0) {
-        return false;
-    }
-    --edits;
-    return (*name != '\0' &&
-            cgs_config_is_near(name + 1, other, is_prefix, edits)) ||
-           (*other != '\0' &&
-            cgs_config_is_near(name, other + 1, is_prefix, edits)) ||
-           (*name != '\0' && *other != '\0' &&
-            (cgs_config_is_near(name + 1, other + 1, is_prefix, edits) ||
-             (cgs_config_same_letter(name[0], other[1]) &&
-              cgs_config_same_letter(name[1], other[0]) &&
-              cgs_config_is_near(name + 2, other + 2, is_prefix, edits))));
-}
-
 /* The variable that a wrong name was meant to be, or NULL. The shorter the
  * name, the less a likeness means */
 static const char *cgs_config_nearest(const char *name)
@@ -831,7 +891,12 @@ static void cgs_config_apply_variable(const cgs_config_item_t *item,
     const cgs_config_word_t word = {NULL, item->value};
     int status = field->parse(field, item->value, build);
 
-    if (status != 0) {
+    if (status == -EINVAL && field->parse == cgs_config_parse_file &&
+        cgs_config_is_switch(item->value) && !cgs_config_is_off(item->value)) {
+        /* Asked for, and not worth losing */
+        cgs_config_reject(item, &word, "", field->takes, "it goes to stderr");
+        field->parse(field, "stderr", build);
+    } else if (status != 0) {
         cgs_config_reject(item, &word,
                           status == -ENOMEM ? "out of memory" : "",
                           status == -ENOMEM ? NULL : field->takes,

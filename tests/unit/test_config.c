@@ -419,8 +419,17 @@ START_TEST(a_wrong_rule_is_one_line_and_ignored)
         {"nvtx=a nvtx=b", "nvtx=b: given twice, " GLOB},
         {"nvtx='a b", "nvtx=a b: takes a closing quote"},
         {"nvtx=a warmup=\"1", "warmup=1: takes a closing quote"},
-        {"nvtx=a wramup=1", "wramup=1: not a key here, " KEYS},
-        {"Warmup=1", "Warmup=1: not a key here, " KEYS},
+        {"nvtx=a wramup=1", "wramup=1: not a key here (warmup is), " KEYS},
+        {"Warmup=1", "Warmup=1: not a key here (warmup is), " KEYS},
+        {"variant=4", "variant=4: not a key here (variants is), " KEYS},
+        {"tp=k", "tp=k: not a key here (to is), " KEYS},
+        {"memory_mb=4", "memory_mb=4: not a key here, " KEYS},
+        {"nvtx=a from=b", "takes one of nvtx, from and between, not more"},
+        {"between=sync from=b", "takes one of nvtx, from and between, not "
+         "more"},
+        {"nvtx=a to=b", "takes to and calls beside from alone"},
+        {"calls=3", "takes to and calls beside from alone"},
+        {"from=a to=b calls=3", "takes one of to and calls, not both"},
         {"=1", "=1: not a key here, " KEYS},
         {"junk warmup=x", "junk: not a key here, " KEYS},
         {"warmup=\x1b[31m", "warmup=\\x1b[31m: " NUMBER},
@@ -441,6 +450,43 @@ START_TEST(a_wrong_rule_is_one_line_and_ignored)
         ck_assert_str_eq(config.rules[1].name, "z");
         cgs_config_release(&config);
     }
+}
+END_TEST
+
+START_TEST(a_report_that_is_switched_on_goes_to_stderr)
+{
+    static const char *const on[] = {
+        "1", "on", "YES", "true", "stdout", "2", NULL
+    };
+    static const char *const off[] = {"0", "off", "No", "false", "none", NULL};
+    const char   *takes = "takes stderr or the name of a file";
+    cgs_config_t config;
+    char         variable[64], line[256];
+    int          i;
+
+    for (i = 0; on[i] != NULL; ++i) {
+        snprintf(variable, sizeof(variable), "CGSHIM_REPORT=%s", on[i]);
+        snprintf(line, sizeof(line), "cgshim: %s: %s; it goes to stderr\n",
+                 variable, takes);
+        parse(ENV(variable), line, &config);
+        ck_assert_str_eq(config.report, "stderr");
+        cgs_config_release(&config);
+    }
+    for (i = 0; off[i] != NULL; ++i) {
+        snprintf(variable, sizeof(variable), "CGSHIM_REPORT=%s", off[i]);
+        snprintf(line, sizeof(line), "cgshim: %s: %s; this variable is "
+                 "ignored\n", variable, takes);
+        parse(ENV(variable), line, &config);
+        ck_assert_ptr_null(config.report);
+        cgs_config_release(&config);
+    }
+    parse(ENV("CGSHIM_TRACE=1"), "cgshim: CGSHIM_TRACE=1: takes the name of a "
+          "file; this variable is ignored\n", &config);
+    ck_assert_ptr_null(config.trace);
+    cgs_config_release(&config);
+    parse(ENV("CGSHIM_REPORT=./1"), "", &config);
+    ck_assert_ptr_nonnull(strstr(config.report, "/./1"));
+    cgs_config_release(&config);
 }
 END_TEST
 
@@ -896,6 +942,7 @@ int main(void)
     tcase_add_test(tests, the_first_rule_that_matches_counts);
     tcase_add_test(tests, a_glob_may_name_the_domain);
     tcase_add_test(tests, a_wrong_rule_is_one_line_and_ignored);
+    tcase_add_test(tests, a_report_that_is_switched_on_goes_to_stderr);
     tcase_add_test(tests, a_wrong_rule_does_not_make_every_range_a_region);
     tcase_add_test(tests, wrong_defaults_stay_those_built_in);
     tcase_add_test(tests, a_wrong_variable_is_one_line_and_ignored);
