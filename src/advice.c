@@ -17,6 +17,10 @@
 #define MANY_ONCE 8
 /* Calls of a run below which a graph can gain nothing. */
 #define FEW_CALLS 3
+/* Calls of which it says something whether they repeat, and percent of them
+ * that are worth it. */
+#define LEAST_LOOKED_AT 100
+#define LEAST_REPEATING 20
 /* Longest name in a line. */
 #define MAX_NAME  128
 
@@ -419,6 +423,27 @@ static bool say_many_once(const cgs_report_t *report, cgs_advice_t *advice)
     return true;
 }
 
+/* What CGSHIM_AUTO=1 would come to. */
+static void say_automatic(const cgs_report_t *report, cgs_advice_t *advice)
+{
+    unsigned share;
+
+    if (report->looked_at < LEAST_LOOKED_AT) {
+        say(advice, "or let CGSHIM_AUTO=1 look for calls that come again, "
+            "without any mark");
+        return;
+    }
+    share = (unsigned)(100 * report->repeating / report->looked_at);
+    if (share < LEAST_REPEATING) {
+        say(advice, "CGSHIM_AUTO=1 would find little: of the first %" PRIu64
+            " calls %u%% came again in loops", report->looked_at, share);
+    } else {
+        say(advice, "or set CGSHIM_AUTO=1, which finds loops without any mark: "
+            "of the first %" PRIu64 " calls %u%% came again in loops",
+            report->looked_at, share);
+    }
+}
+
 void cgs_advise(const cgs_report_t *report, cgs_advice_t *advice)
 {
     uint64_t runs = 0;
@@ -435,8 +460,7 @@ void cgs_advise(const cgs_report_t *report, cgs_advice_t *advice)
         say(advice, "mark the work that comes again by an NVTX range (push and "
             "pop), or by cgshim_region_begin(); with any CGSHIM_REGION_<name> "
             "rule only the ranges that rules match are regions");
-        say(advice, "or let CGSHIM_AUTO=1 look for calls that come again, "
-            "without any mark");
+        say_automatic(report, advice);
         return;
     }
     say_many_once(report, advice);

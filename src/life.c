@@ -183,6 +183,11 @@ static void driver_ready(void)
         return;
     }
     if (config->profile != NULL) {
+        if ((config->report != NULL) || config->automatic) {
+            cgs_log_complain("CGSHIM_PROFILE=%s: nothing is replayed "
+                             "meanwhile, so CGSHIM_REPORT and CGSHIM_AUTO are "
+                             "ignored", config->profile);
+        }
         begin_profile(config->profile);
         return;
     }

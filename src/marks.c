@@ -24,6 +24,9 @@
 /* Kernels whose rules a thread knows. */
 #define MAX_KERNELS 256
 
+/* Calls that are looked at only for the report. */
+#define MAX_LOOKED_AT 65536u
+
 /* What a function that nothing is held back across is to loops and spans. */
 enum {
     UNKNOWN,
@@ -58,8 +61,14 @@ static struct {
     const cgs_rule_t *rules[CGS_MARKS_RULES];
     unsigned         num_rules;
     bool             automatic;
+    bool             looks;   /* only, for the report */
+    atomic_bool      looked;  /* enough */
+    atomic_ullong    looked_at, repeating;
     pthread_key_t    key;
     atomic_uint      forgot; /* changes when handles may mean other kernels */
+    cgs_lock_t       lock;    /* of the next two */
+    char             *kernels[CGS_MARKS_KERNELS]; /* that are of no rule */
+    unsigned         num_kernels;
 } marks;
 
 /* In the static TLS block: found without a call. */
@@ -97,7 +106,7 @@ static marks_t *begin_thread(void)
     if (thread == NULL) {
         return NULL;
     }
-    if (marks.automatic) {
+    if (marks.automatic || marks.looks) {
         thread->watch = cgs_watch_create();
     }
     if (pthread_setspecific(marks.key, thread) != 0) {
@@ -128,13 +137,57 @@ void cgs_marks_start(void)
         marks.rules[marks.num_rules++] = rule;
     }
     marks.automatic = config->automatic;
-    if (((marks.num_rules == 0) && !marks.automatic) ||
+    marks.looks     = !marks.automatic && config->every_range &&
+                      (config->mode == CGS_MODE_ON) && (config->report != NULL);
+    if (((marks.num_rules == 0) && !marks.automatic && !marks.looks) ||
         cgs_life_has_no_regions() ||
         (pthread_key_create(&marks.key, end_thread) != 0)) {
         return;
     }
     cgs_marks_on = true;
     cgs_life_gate_add(1); /* for good: every call is looked at */
+}
+
+/* ---- Looking only ---- */
+
+static void look_no_more(void)
+{
+    if (!atomic_exchange(&marks.looked, true)) {
+        cgs_life_gate_add(-1);
+    }
+}
+
+static bool looks_on(const marks_t *thread)
+{
+    return (thread != NULL) && (thread->watch != NULL) &&
+           !atomic_load_explicit(&marks.looked, memory_order_relaxed);
+}
+
+static void look(marks_t *thread, const cgs_call_t *call)
+{
+    if (!looks_on(thread)) {
+        return;
+    }
+    if ((cgs_flow_own_region() != NULL) || cgs_self.shut ||
+        (atomic_load_explicit(&marks.looked_at, memory_order_relaxed) >=
+         MAX_LOOKED_AT)) {
+        look_no_more(); /* there are regions, or it is enough */
+        return;
+    }
+    atomic_fetch_add_explicit(&marks.looked_at, 1, memory_order_relaxed);
+    if (cgs_watch_see_call(thread->watch, call)) {
+        atomic_fetch_add_explicit(&marks.repeating, 1, memory_order_relaxed);
+    }
+}
+
+void cgs_marks_seen(cgs_marks_seen_t *seen)
+{
+    seen->looked_at = atomic_load(&marks.looked_at);
+    seen->repeating = atomic_load(&marks.repeating);
+    cgs_lock(&marks.lock);
+    seen->num_kernels = marks.num_kernels;
+    memcpy(seen->kernels, marks.kernels, sizeof(seen->kernels));
+    cgs_unlock(&marks.lock);
 }
 
 /* ---- Rules ---- */
@@ -152,6 +205,22 @@ static bool is_kernel(const char *glob, const char *mangled,
             ((demangled != NULL) && (fnmatch(glob, demangled, 0) == 0)));
 }
 
+/* Keep the names of some kernels that no rule begins with. */
+static void note_kernel(const char *name)
+{
+    unsigned i;
+
+    cgs_lock(&marks.lock);
+    for (i = 0; (i < marks.num_kernels) && strcmp(marks.kernels[i], name);
+         ++i) {
+    }
+    if ((i == marks.num_kernels) && (i < CGS_MARKS_KERNELS)) {
+        marks.kernels[i]   = strdup(name);
+        marks.num_kernels += marks.kernels[i] != NULL;
+    }
+    cgs_unlock(&marks.lock);
+}
+
 static void ask_rules(kernel_t *kernel, CUfunction function)
 {
     const char *mangled   = cgs_function_name(function);
@@ -164,6 +233,9 @@ static void ask_rules(kernel_t *kernel, CUfunction function)
                                             demangled) << i;
         kernel->to   |= (uint32_t)is_kernel(marks.rules[i]->to, mangled,
                                             demangled) << i;
+    }
+    if (kernel->from == 0) {
+        note_kernel(demangled != NULL ? demangled : mangled);
     }
     free(demangled);
 }
@@ -395,6 +467,10 @@ void cgs_marks_before(const cgs_call_t *call)
         --cgs_self.rest;
         return;
     }
+    if (marks.looks) {
+        look(thread, call);
+        return;
+    }
     if ((thread == NULL) || is_elsewhere(thread) || is_plain(thread, call)) {
         return;
     }
@@ -464,6 +540,12 @@ void cgs_marks_barrier(unsigned index)
     marks_t  *thread = own;
     unsigned class   = class_of(index);
 
+    if (marks.looks) {
+        if (looks_on(thread) && (class != ASKS)) {
+            cgs_watch_see_barrier(thread->watch, index);
+        }
+        return;
+    }
     if ((thread == NULL) || (cgs_self.rest > 0) || is_elsewhere(thread)) {
         return;
     }

@@ -6,16 +6,24 @@
  *
  * Ranges of NVTX come first: while one is open that is a region, or that the
  * gate sends plain, nothing here begins.
+ *
+ * Where a report is asked for and no region, the first calls are looked at too,
+ * so that the report can say what automatic regions would come to.
  */
 #ifndef CGS_MARKS_H
 #define CGS_MARKS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "op.h"
 
 /** Rules with `from` or `between` that are taken. */
 #define CGS_MARKS_RULES 32
+
+/** Kernels that are named where no rule begins with them. */
+#define CGS_MARKS_KERNELS 6
 
 /** Whether the configuration asks for such regions; constant after
  *  cgs_marks_start(). */
@@ -37,6 +45,18 @@ void cgs_marks_barrier(unsigned index);
 
 /** A range of NVTX begins: what was found by itself ends. */
 void cgs_marks_range(void);
+
+/** What was seen, for the report. */
+typedef struct {
+    uint64_t looked_at; /**< calls, where nobody asked for automatic regions */
+    uint64_t repeating; /**< of these, those of loops */
+    size_t   num_kernels;
+    char     *kernels[CGS_MARKS_KERNELS]; /**< that no rule begins with; live
+                                               on */
+} cgs_marks_seen_t;
+
+/** Any thread. */
+void cgs_marks_seen(cgs_marks_seen_t *seen);
 
 /** What is known of kernels by their handles is to be forgotten. Any thread. */
 void cgs_marks_forget(void);

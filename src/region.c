@@ -233,6 +233,22 @@ cgs_region_t *cgs_region_of_range(const char *domain, const char *text,
     return find_region(domain, text, false, slot);
 }
 
+size_t cgs_region_unmatched(const char **texts, size_t max)
+{
+    range_t *range;
+    size_t  num = 0;
+
+    cgs_lock(&regions.lock);
+    for (range = regions.push_ranges; (range != NULL) && (num < max);
+         range = range->hh.next) {
+        if (range->region == NULL) {
+            texts[num++] = strchr(range->key, '\n') + 1;
+        }
+    }
+    cgs_unlock(&regions.lock);
+    return num;
+}
+
 cgs_region_t *cgs_region_of_rule(const cgs_rule_t *rule)
 {
     cgs_region_t *region;

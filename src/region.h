@@ -259,6 +259,14 @@ void cgs_region_leave(cgs_region_t *region);
 /** Whether the region's ops were recorded on this stream. Any thread. */
 bool cgs_region_owns_stream(const cgs_region_t *region, CUstream stream);
 
+/**
+ * Texts of ranges that no rule matches, in the order in which they came. Any
+ * thread.
+ *
+ * @return How many were put into `texts`, which live on.
+ */
+size_t cgs_region_unmatched(const char **texts, size_t max);
+
 /** Note that they are, or forget all of them. Under the region's lock. */
 void cgs_region_own_stream(cgs_region_t *region, CUstream stream);
 void cgs_region_disown_streams(cgs_region_t *region);

@@ -622,6 +622,48 @@ static void cgs_report_print_total(cgs_text_t *text,
     cgs_text_add(text, "\n", 1);
 }
 
+/* The names that a rule could have matched, and that there are more */
+static void cgs_report_print_names(cgs_text_t *text, size_t *line,
+                                   const char *const *names, size_t num)
+{
+    cgs_text_t part = {0};
+    size_t     i;
+
+    for (i = 0; i < num; ++i) {
+        cgs_text_print(&part, i == 0 ? " there were " : "");
+        cgs_report_print_escaped(&part, names[i]);
+        cgs_text_print(&part, i + 1 < num ? ", " : "");
+        cgs_report_print_part(text, line, &part);
+    }
+    cgs_text_print(&part, num == 0 ? " there was none" : "");
+    cgs_report_print_part(text, line, &part);
+    cgs_text_release(&part);
+}
+
+/* Rules that nothing has matched are often misspelt */
+static void cgs_report_print_strays(cgs_text_t *text,
+                                    const cgs_report_t *report)
+{
+    const cgs_stray_t *stray = report->strays;
+    size_t            line;
+
+    for (; stray < report->strays + report->num_strays; ++stray) {
+        line = text->length;
+        cgs_text_print(text, "  no %s matched CGSHIM_REGION_",
+                       stray->is_kernel ? "kernel" : "range");
+        cgs_report_print_escaped(text, stray->name);
+        cgs_text_print(text, ";");
+        if (stray->is_kernel) {
+            cgs_report_print_names(text, &line, report->kernels,
+                                   report->num_kernels);
+        } else {
+            cgs_report_print_names(text, &line, report->ranges,
+                                   report->num_ranges);
+        }
+        cgs_text_add(text, "\n", 1);
+    }
+}
+
 /* Whether a region has a row: many that ran once hide the others */
 static bool cgs_report_is_row(const cgs_report_t *report,
                               const cgs_region_report_t *region)
@@ -671,6 +713,7 @@ static void cgs_report_table(cgs_text_t *text, const cgs_report_t *report)
 
     cgs_report_print_head(text, report, &total);
     cgs_report_print_total(text, report, &total);
+    cgs_report_print_strays(text, report);
     cgs_advise(report, &advice);
     cgs_report_print_advice(text, "  ", &advice);
     cgs_report_print_regions(text, report);
@@ -910,6 +953,34 @@ static void cgs_report_json_advice(cgs_report_json_t *json,
     cgs_report_json_close(json, "]");
 }
 
+static void cgs_report_json_names(cgs_report_json_t *json, const char *key,
+                                  const char *const *names, size_t num)
+{
+    size_t i;
+
+    cgs_report_json_open(json, key, "[");
+    for (i = 0; i < num; ++i) {
+        cgs_report_json_string(json, NULL, names[i]);
+    }
+    cgs_report_json_close(json, "]");
+}
+
+static void cgs_report_json_strays(cgs_report_json_t *json,
+                                   const cgs_report_t *report)
+{
+    size_t i;
+
+    cgs_report_json_open(json, "unmatched", "[");
+    for (i = 0; i < report->num_strays; ++i) {
+        cgs_report_json_open(json, NULL, "{");
+        cgs_report_json_string(json, "rule", report->strays[i].name);
+        cgs_report_json_string(json, "of", report->strays[i].is_kernel ?
+                               "kernel" : "range");
+        cgs_report_json_close(json, "}");
+    }
+    cgs_report_json_close(json, "]");
+}
+
 static void cgs_report_json_region(cgs_report_json_t *json,
                                    const cgs_report_t *report,
                                    const cgs_region_report_t *region)
@@ -969,6 +1040,13 @@ static void cgs_report_json(cgs_text_t *text, const cgs_report_t *report)
                              total.swallowed_launches);
     cgs_report_json_unsigned(&json, "graphs", total.graphs);
     cgs_report_json_figure(&json, "host_saved_ns", total.host_saved_ns);
+    cgs_report_json_unsigned(&json, "looked_at", report->looked_at);
+    cgs_report_json_unsigned(&json, "repeating", report->repeating);
+    cgs_report_json_strays(&json, report);
+    cgs_report_json_names(&json, "other_ranges", report->ranges,
+                          report->num_ranges);
+    cgs_report_json_names(&json, "other_kernels", report->kernels,
+                          report->num_kernels);
     cgs_advise(report, &advice);
     cgs_report_json_advice(&json, &advice);
     cgs_report_json_open(&json, "regions", "[");

@@ -115,6 +115,12 @@ typedef struct {
     const cgs_changes_t  *changes;        /**< what differs often, or NULL */
 } cgs_region_report_t;
 
+/** A rule that nothing has matched. */
+typedef struct {
+    const char *name;
+    bool       is_kernel; /**< it looks for kernels, else for ranges */
+} cgs_stray_t;
+
 /** The process. */
 typedef struct {
     const char                *version;       /**< of cgshim */
@@ -128,6 +134,15 @@ typedef struct {
     uint64_t                  launches;       /**< of kernels, seen by us */
     uint64_t                  copies;         /**< seen by us */
     uint64_t                  sets;           /**< seen by us */
+    uint64_t                  looked_at;      /**< calls, for what automatic
+                                                   regions would come to */
+    uint64_t                  repeating;      /**< of these, those of loops */
+    const cgs_stray_t         *strays;        /**< rules without a region */
+    size_t                    num_strays;
+    const char *const         *ranges;        /**< some that no rule matches */
+    size_t                    num_ranges;
+    const char *const         *kernels;       /**< likewise */
+    size_t                    num_kernels;
     const cgs_region_report_t *regions;
     size_t                    num_regions;
 } cgs_report_t;

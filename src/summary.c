@@ -15,6 +15,7 @@
 #include "flow.h"
 #include "life.h"
 #include "log.h"
+#include "marks.h"
 #include "region.h"
 #include "report.h"
 
@@ -94,6 +95,30 @@ static void snapshot_region(cgs_region_t *region, cgs_region_report_t *out,
     out->host_saved_ns = host_saved(stats, out->plain_call_ns);
 }
 
+/* Rules that nothing has matched. */
+static size_t find_strays(cgs_stray_t *strays)
+{
+    const cgs_config_t *config = cgs_config_get();
+    const cgs_rule_t   *rule;
+    cgs_region_t       *region;
+    size_t             num = 0;
+
+    for (rule = config->rules; rule < config->rules + config->num_rules;
+         ++rule) {
+        for (region = cgs_region_first();
+             (region != NULL) && (region->rule != rule);
+             region = region->next) {
+        }
+        if ((region == NULL) && rule->enable && !rule->between) {
+            strays[num++] = (cgs_stray_t){
+                .name      = rule->name,
+                .is_kernel = rule->from != NULL,
+            };
+        }
+    }
+    return num;
+}
+
 void cgs_summary_write(void)
 {
     static const char *const modes[] = {
@@ -111,6 +136,9 @@ void cgs_summary_write(void)
         .note    = cgs_life_note(),
     };
     cgs_region_stats_t  *stats   = NULL;
+    cgs_stray_t         *strays  = NULL;
+    const char          *ranges[CGS_MARKS_KERNELS];
+    cgs_marks_seen_t    seen;
     uint64_t            counts[CGS_OP_NUM_KINDS];
     cgs_region_t        *region;
     size_t              num = 0;
@@ -124,7 +152,8 @@ void cgs_summary_write(void)
     }
     regions = calloc(num + 1, sizeof(*regions));
     stats   = calloc(num + 1, sizeof(*stats));
-    if ((regions == NULL) || (stats == NULL)) {
+    strays  = calloc(config->num_rules + 1, sizeof(*strays));
+    if ((regions == NULL) || (stats == NULL) || (strays == NULL)) {
         goto out;
     }
     for (kind = 0; kind < CGS_OP_NUM_KINDS; ++kind) {
@@ -142,12 +171,22 @@ void cgs_summary_write(void)
     report.copies   = counts[CGS_OP_COPY];
     report.sets     = counts[CGS_OP_SET];
     report.regions  = regions;
+    cgs_marks_seen(&seen);
+    report.looked_at   = seen.looked_at;
+    report.repeating   = seen.repeating;
+    report.strays      = strays;
+    report.num_strays  = find_strays(strays);
+    report.ranges      = ranges;
+    report.num_ranges  = cgs_region_unmatched(ranges, CGS_MARKS_KERNELS);
+    report.kernels     = (const char *const *)seen.kernels;
+    report.num_kernels = seen.num_kernels;
     status = cgs_report_write(&report, config->report);
     if (status != 0) {
         cgs_log_complain("CGSHIM_REPORT=%s: cannot be written (%s); there is "
                          "no report", config->report, strerror(-status));
     }
 out:
+    free(strays);
     free(stats);
     free(regions);
 }

@@ -486,6 +486,11 @@ void cgs_watch_pass(cgs_watch_t *watch, const cgs_call_t *call)
     add(watch, token_of(call));
 }
 
+bool cgs_watch_see_call(cgs_watch_t *watch, const cgs_call_t *call)
+{
+    return add_token(watch, token_of(call));
+}
+
 uint32_t cgs_watch_calls(const cgs_watch_t *watch)
 {
     return watch->open->num_calls;
@@ -598,6 +603,11 @@ bool cgs_watch_expects_barrier(cgs_watch_t *watch, uint64_t calls,
 
     watch->barriers += is_next;
     return is_next;
+}
+
+bool cgs_watch_see_barrier(cgs_watch_t *watch, unsigned index)
+{
+    return add_token(watch, token_of_barrier(index));
 }
 
 void cgs_watch_barrier(cgs_watch_t *watch, unsigned index)

@@ -33,6 +33,13 @@ cgs_region_t *cgs_watch_call(cgs_watch_t *watch, const cgs_call_t *call);
 /** A call that begins no region, whatever it is. */
 void cgs_watch_pass(cgs_watch_t *watch, const cgs_call_t *call);
 
+/** A call, or one that nothing is held back across, that is only looked at.
+ *  @return whether it is one of a loop.
+ *  @{ */
+bool cgs_watch_see_call(cgs_watch_t *watch, const cgs_call_t *call);
+bool cgs_watch_see_barrier(cgs_watch_t *watch, unsigned index);
+/** @} */
+
 /** How many calls its run has. */
 uint32_t cgs_watch_calls(const cgs_watch_t *watch);
 

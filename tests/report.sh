@@ -46,6 +46,7 @@ run()
     program=$1
     argument=
     [ "$program" != heat ] || argument=--small
+    [ "$program" != loops ] || argument=1
     shift
     rm -f "$report"
     env CGSHIM_REPORT="$report" CGSHIM_DEFAULTS="$defaults" "$@" \
@@ -317,6 +318,31 @@ says_not '"name": "first"'          # of start/end ranges only rules are regions
 says_not '"name": "innermost"'
 run nested_ranges CGSHIM_REGION_first=
 is runs 16 first
+
+# Rules that nothing matches, and what there was.
+run const_args CGSHIM_REGION_other="nvtx=misspelt" CGSHIM_REGION_k="from=k_none"
+says '"rule": "other"'
+says '"of": "range"'
+says '"rule": "k"'
+says '"of": "kernel"'
+says '    "constant"'
+says '    "k_'
+is why_not '"no region ran"'
+run const_args CGSHIM_REGION_mine="nvtx='const*'"
+says '"unmatched": [],'
+run const_args CGSHIM_REGION_off="nvtx=misspelt enable=0"
+says '"unmatched": [],'
+
+# What automatic regions would come to; where there are regions nobody asks.
+run loops
+says 'or set CGSHIM_AUTO=1, which finds loops'
+looked_at()
+{
+    sed -n 's/^  "looked_at": \([0-9]*\),$/\1/p' "$report"
+}
+[ "$(looked_at)" -gt 1000 ] || complain "looked at $(looked_at) calls"
+run const_args
+[ "$(looked_at)" -lt 20 ] || complain "looked at $(looked_at) calls"
 
 # Each call of the program is seen: those that the driver is asked for plain.
 run copies_sets CGSHIM=observe

@@ -280,6 +280,45 @@ START_TEST(runs_that_nobody_looked_at_are_taken_to_be_like_the_others)
 }
 END_TEST
 
+START_TEST(rules_that_nothing_matched_are_named_with_what_there_was)
+{
+    static const cgs_stray_t strays[] = {{"step", false}, {"k", true}};
+    static const char *const ranges[] = {
+        "forward", "backward of the network", "optimizer step",
+        "a range\nof two lines", "evaluation of the model"
+    };
+    cgs_report_t whole = report;
+
+    whole.strays     = strays;
+    whole.num_strays = 2;
+    whole.ranges     = ranges;
+    whole.num_ranges = 5;
+    expect_in_table(&whole, "replayed, 3 plain\n"
+        "  no range matched CGSHIM_REGION_step; there were forward, backward "
+        "of the network, optimizer step,\n"
+        "        a range\\nof two lines, evaluation of the model\n"
+        "  no kernel matched CGSHIM_REGION_k; there was none\n");
+}
+END_TEST
+
+START_TEST(the_report_says_what_automatic_regions_would_come_to)
+{
+    cgs_report_t whole = report;
+
+    whole.num_regions = 0;
+    whole.looked_at   = 65536;
+    whole.repeating   = 62000;
+    expect_in_table(&whole, "  advice: or set CGSHIM_AUTO=1, which finds loops "
+                    "without any mark: of the first 65536 calls 94%\n"
+                    "        came again in loops\n");
+    whole.repeating   = 6000;
+    expect_in_table(&whole, "  advice: CGSHIM_AUTO=1 would find little: of the "
+                    "first 65536 calls 9% came again in loops\n");
+    whole.looked_at   = 60;
+    expect_in_table(&whole, "  advice: or let CGSHIM_AUTO=1 look for calls");
+}
+END_TEST
+
 START_TEST(verifying_that_came_to_nothing_is_said)
 {
     cgs_region_report_t region = regions[1];
@@ -542,6 +581,11 @@ START_TEST(json_holds_every_field)
 "  \"swallowed_launches\": 198801,\n"
 "  \"graphs\": 1998,\n"
 "  \"host_saved_ns\": 478270001,\n"
+"  \"looked_at\": 0,\n"
+"  \"repeating\": 0,\n"
+"  \"unmatched\": [],\n"
+"  \"other_ranges\": [],\n"
+"  \"other_kernels\": [],\n"
 "  \"advice\": [],\n"
 "  \"regions\": [\n"
 "    {\n"
@@ -904,6 +948,10 @@ int main(void)
     tcase_add_test(tests,
                    runs_that_nobody_looked_at_are_taken_to_be_like_the_others);
     tcase_add_test(tests, verifying_that_came_to_nothing_is_said);
+    tcase_add_test(tests,
+                   rules_that_nothing_matched_are_named_with_what_there_was);
+    tcase_add_test(tests,
+                   the_report_says_what_automatic_regions_would_come_to);
     tcase_add_test(tests, the_table_is_aligned_and_says_all);
     tcase_add_test(tests,
                    the_first_line_says_whether_it_is_active_or_why_not);
