@@ -41,7 +41,8 @@ find_app_headers()
 
     app_includes=()
     for header in cublas_v2.h cublasLt.h cusparse.h; do
-        folder=$(include_of "$header") && app_includes+=(-I "$folder")
+        folder=$(include_of "$header") && [ "$folder" != "$cuda/include" ] &&
+            app_includes+=(-I "$folder")
     done
 }
 
