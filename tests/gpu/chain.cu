@@ -8,6 +8,10 @@
  * work on buffers of their own from the same start, and every round ends with
  * a comparison of all bytes. A step reads its neighbour and what it overwrites,
  * so that a step that is lost, doubled or out of order changes the result.
+ *
+ * With --bare there are no ranges, and "plain" is left out: what makes regions
+ * by itself would find its launches as well. Then "shim" is plain without the
+ * shim.
  */
 #include "gpu_util.h"
 
@@ -62,6 +66,7 @@ typedef struct chain_case {
     int             length;
     int             iterations; /* in one round */
     int             rounds;
+    bool            bare;
     char            region[64];
     cudaStream_t    stream;
     uint32_t        *buffers[CHAIN_NUM_MODES][2];
@@ -78,6 +83,7 @@ typedef struct chain_options {
     const char *stream;
     int        rounds;     /* 0: by length */
     int        iterations; /* 0: by length */
+    bool       bare;
     bool       variants[CHAIN_NUM_VARIANTS];
     int        lengths[CHAIN_MAX_CASES];
     int        num_lengths;
@@ -234,8 +240,9 @@ static void chain_hand_launch(chain_case_t *c, uint32_t iteration)
 static void chain_iteration(chain_case_t *c, chain_mode_t mode)
 {
     uint32_t iteration = c->done[mode]++;
+    bool ranged        = (mode == CHAIN_SHIM) && !c->bare;
 
-    if (mode == CHAIN_SHIM) {
+    if (ranged) {
         nvtxRangePushA(c->region);
     }
     if (mode == CHAIN_HAND) {
@@ -246,9 +253,15 @@ static void chain_iteration(chain_case_t *c, chain_mode_t mode)
     if (c->variant == CHAIN_SYNC) {
         GPU_CHECK(cudaStreamSynchronize(c->stream));
     }
-    if (mode == CHAIN_SHIM) {
+    if (ranged) {
         nvtxRangePop();
     }
+}
+
+/* The first one that is run; what the others are compared with. */
+static int chain_first(const chain_case_t *c)
+{
+    return c->bare ? CHAIN_SHIM : CHAIN_PLAIN;
 }
 
 static void chain_round(chain_case_t *c, chain_mode_t mode, int round)
@@ -275,24 +288,25 @@ static void chain_read(const chain_case_t *c, int mode, uint32_t *data)
                          cudaMemcpyDeviceToHost));
 }
 
-/* Compares all three with @a expected, or with plain where it is NULL. */
+/* Compares all with @a expected, or with the first where it is NULL. */
 static void chain_compare(chain_case_t *c, const uint32_t *expected,
                           const char *when)
 {
     static const char *const names[] = { "plain", "shim", "hand" };
-    static uint32_t plain[2 * CHAIN_SIZE], data[2 * CHAIN_SIZE];
+    static uint32_t first[2 * CHAIN_SIZE], data[2 * CHAIN_SIZE];
     int mode;
 
-    chain_read(c, CHAIN_PLAIN, plain);
-    for (mode = 0; mode < CHAIN_NUM_MODES; ++mode) {
+    chain_read(c, chain_first(c), first);
+    for (mode = chain_first(c); mode < CHAIN_NUM_MODES; ++mode) {
         chain_read(c, mode, data);
-        if (memcmp(data, expected ? expected : plain, sizeof(data)) != 0) {
+        if (memcmp(data, expected ? expected : first, sizeof(data)) != 0) {
             fprintf(stderr, "%s: %s: %s differs from %s\n", c->region, when,
-                    names[mode], expected ? "the host's result" : "plain");
+                    names[mode], expected ? "the host's result" :
+                    names[chain_first(c)]);
             c->equal = false;
         }
     }
-    c->hash = gpu_fnv(GPU_FNV_START, plain, sizeof(plain));
+    c->hash = gpu_fnv(GPU_FNV_START, first, sizeof(first));
 }
 
 static void chain_fill(chain_case_t *c, uint32_t *host)
@@ -321,7 +335,7 @@ static void chain_warm_up(chain_case_t *c, uint32_t *host)
     int mode;
 
     for (i = 0; i < CHAIN_WARMUP; ++i) {
-        for (mode = 0; mode < CHAIN_NUM_MODES; ++mode) {
+        for (mode = chain_first(c); mode < CHAIN_NUM_MODES; ++mode) {
             chain_iteration(c, (chain_mode_t)mode);
         }
         chain_reference(c, pair, i);
@@ -346,7 +360,9 @@ static void chain_run(chain_case_t *c)
         /* another one first in every round: none is always the one after */
         for (i = 0; i < CHAIN_NUM_MODES; ++i) {
             mode = (round + i) % CHAIN_NUM_MODES;
-            chain_round(c, (chain_mode_t)mode, round);
+            if (mode >= chain_first(c)) {
+                chain_round(c, (chain_mode_t)mode, round);
+            }
         }
         chain_compare(c, NULL, "after a round");
     }
@@ -374,21 +390,24 @@ static void chain_write(FILE *json, const chain_case_t *c, const char *stream,
             first ? "[" : ",", chain_variant_names[c->variant], c->length,
             CHAIN_CUDART, stream, c->region, c->iterations, c->rounds,
             chain_hand_names[c->variant]);
-    for (mode = 0; mode < CHAIN_NUM_MODES; ++mode) {
+    for (mode = chain_first(c); mode < CHAIN_NUM_MODES; ++mode) {
         median[mode] = gpu_median(c->wall[mode], c->rounds);
         fprintf(json, "\"%s_us\": %.3f, \"%s_min_us\": %.3f, "
                 "\"%s_host_us\": %.3f,\n   ", names[mode], median[mode],
                 names[mode], gpu_min(c->wall[mode], c->rounds), names[mode],
                 gpu_median(c->host[mode], c->rounds));
     }
-    fprintf(json, "\"plain_over_shim\": %.4f, \"shim_over_hand\": %.4f,\n   "
-            "\"plain_over_shim_paired\": %.4f, "
+    if (!c->bare) {
+        fprintf(json, "\"plain_over_shim\": %.4f, "
+                "\"plain_over_shim_paired\": %.4f,\n   ",
+                median[CHAIN_PLAIN] / median[CHAIN_SHIM],
+                gpu_median_ratio(c->wall[CHAIN_PLAIN], c->wall[CHAIN_SHIM],
+                                 c->rounds));
+    }
+    fprintf(json, "\"shim_over_hand\": %.4f, "
             "\"shim_over_hand_paired\": %.4f,\n   "
             "\"equal\": %s, \"hash\": \"%016" PRIx64 "\"}",
-            median[CHAIN_PLAIN] / median[CHAIN_SHIM],
             median[CHAIN_SHIM] / median[CHAIN_HAND],
-            gpu_median_ratio(c->wall[CHAIN_PLAIN], c->wall[CHAIN_SHIM],
-                             c->rounds),
             gpu_median_ratio(c->wall[CHAIN_SHIM], c->wall[CHAIN_HAND],
                              c->rounds),
             c->equal ? "true" : "false", c->hash);
@@ -396,7 +415,7 @@ static void chain_write(FILE *json, const chain_case_t *c, const char *stream,
 
 static void chain_print(const chain_case_t *c)
 {
-    double plain = gpu_median(c->wall[CHAIN_PLAIN], c->rounds);
+    double plain = gpu_median(c->wall[chain_first(c)], c->rounds);
     double shim  = gpu_median(c->wall[CHAIN_SHIM], c->rounds);
     double hand  = gpu_median(c->wall[CHAIN_HAND], c->rounds);
 
@@ -411,7 +430,7 @@ static void chain_usage(const char *name)
     fprintf(stderr,
             "usage: %s [--json FILE] [--rounds N] [--iterations N] "
             "[--variant const|swap|scalar|sync]... [--length N]... "
-            "[--stream nonblocking|blocking|legacy]\n", name);
+            "[--stream nonblocking|blocking|legacy] [--bare]\n", name);
     exit(2);
 }
 
@@ -425,7 +444,10 @@ static chain_options_t chain_parse(int argc, char **argv)
     memset(&options, 0, sizeof(options));
     options.stream = "nonblocking";
     for (i = 1; i < argc; i += 2) {
-        if (i + 1 == argc) {
+        if (!strcmp(argv[i], "--bare")) {
+            options.bare = true;
+            --i; /* it has no value */
+        } else if (i + 1 == argc) {
             chain_usage(argv[0]);
         } else if (!strcmp(argv[i], "--json")) {
             options.json = argv[i + 1];
@@ -528,6 +550,7 @@ int main(int argc, char **argv)
         for (i = 0; options.variants[v] && (i < options.num_lengths); ++i) {
             c.variant = (chain_variant_t)v;
             c.length  = options.lengths[i];
+            c.bare    = options.bare;
             chain_size(&c, &options);
             chain_run(&c);
             chain_print(&c);

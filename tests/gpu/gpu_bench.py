@@ -3,6 +3,9 @@
 an NVTX range ("plain") and inside one ("shim"), each on a state of its own,
 compared byte by byte, timed, and written as JSON for scripts/gpu-check.
 
+With --alone all passes are outside of ranges, with --alone --marks inside; then
+it is processes that are compared.
+
 Nothing here knows of cgshim: without it both are plain.
 """
 
@@ -24,6 +27,10 @@ def arguments(description):
     parser.add_argument("--json", help="file of results")
     parser.add_argument("--rounds", type=int, default=15,
                         help="timed rounds of each mode")
+    parser.add_argument("--alone", action="store_true",
+                        help="no passes of one kind beside the other")
+    parser.add_argument("--marks", action="store_true",
+                        help="with --alone: all of them inside ranges")
     parser.add_argument("--only", help="only cases whose name holds this")
     return parser.parse_args()
 
@@ -77,6 +84,9 @@ class Bench:
     def case(self, name, case, passes=10, warm_up=4, settle=40):
         if self.args.only and self.args.only not in name:
             return
+        if self.args.alone:
+            self._alone(name, case, passes, warm_up + 2 * settle)
+            return
         states = [case.make(), case.make()]
         times = ([], [])
         equal = True
@@ -100,6 +110,24 @@ class Bench:
             equal &= same
             done += passes
         self._row(name, times, equal, data)
+
+    def _alone(self, name, case, passes, settle):
+        """One kind only, and longer until it is timed: what finds regions by
+        itself has to find them first."""
+        mode = SHIM if self.args.marks else PLAIN
+        state, done, times = case.make(), settle, []
+        self._passes(case, name, mode, state, range(settle))
+        for _ in range(self.args.rounds):
+            times.append(self._passes(case, name, mode, state,
+                                      range(done, done + passes)))
+            done += passes
+        self.sync([state])
+        self.rows.append({
+            "region": name, "us": round(statistics.median(times), 2),
+            "min_us": round(min(times), 2), "equal": True,
+            "hash": hashlib.sha256(case.result(state)).hexdigest()[:16]})
+        print(f"{name:28s} {MODES[mode]} {statistics.median(times):9.1f} us",
+              flush=True)
 
     def _row(self, name, times, equal, data):
         plain, shim = (statistics.median(t) for t in times)

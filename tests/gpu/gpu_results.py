@@ -13,6 +13,8 @@ import statistics
 import sys
 import textwrap
 
+import gpu_ways
+
 MAX_SHIM_OVER_HAND = 1.03   # within 3% of the graph written by hand
 MIN_PLAIN_OVER_SHIM = 3.5   # and so much faster than plain ...
 MIN_LENGTH = 64             # ... in chains of that length and more
@@ -342,6 +344,22 @@ def command_cupti(name, plain, shim):
              "; ".join(told))
 
 
+def keep(rows, found, out):
+    for r in rows:
+        row(*r)
+    if found:
+        with open(out, "w", encoding="utf-8") as file:
+            json.dump(found, file, indent=1)
+
+
+def command_ways(name, folder, out):
+    keep(*gpu_ways.judge(name, folder), out)
+
+
+def command_bare_chain(name, folder, out):
+    keep(*gpu_ways.judge_chain(name, folder), out)
+
+
 def read_rows(path):
     with open(path, encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in file]
@@ -497,8 +515,9 @@ def markdown(meta, rows, raw):
     shown = {c["region"] for name, cases in raw.items()
              if name.endswith("-shim") and isinstance(cases, list)
              for c in cases if "region" in c}
+    ways = gpu_ways.names(raw)
     benches = [(r[1], r[2], r[3]) for r in rows if r[0] == "bench" and
-               r[1] not in shown and r[1] != WORST and
+               r[1] not in shown and r[1] not in ways and r[1] != WORST and
                not r[1].startswith(("chain-", "fork-", "calls-"))]
     worst = [r[3] for r in rows if r[1] == WORST]
     parts = ["# GPU tests and benchmarks\n",
@@ -528,6 +547,7 @@ def markdown(meta, rows, raw):
              markdown_calls(raw),
              "## Libraries and frameworks, us a pass\n",
              markdown_benches(raw),
+             *gpu_ways.markdown(raw, markdown_table),
              "## Other benchmarks\n",
              markdown_table(("name", "target", "result"), benches)
              if benches else "not run\n",
@@ -568,6 +588,7 @@ def command_summary(rows, raw, out, *pairs):
 COMMANDS = {"chain": command_chain, "bench": command_bench,
             "vary": command_vary, "calls": command_calls,
             "profile": command_profile,
+            "ways": command_ways, "bare-chain": command_bare_chain,
             "swallowed": command_swallowed, "seen": command_seen,
             "cupti": command_cupti, "times": command_times,
             "summary": command_summary}
