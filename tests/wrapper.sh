@@ -452,6 +452,12 @@ grep -v '^#' "$out" > settings
 try 0 "$wrapper" check-config settings
 grep -v '^#' "$out" > again
 cmp -s settings again || complain "settings as a file: $(diff settings again)"
+# The example that is installed means something.
+sed 's/^#\(CGSHIM[A-Za-z_]*=\)/\1/' "$(dirname "$wrapper")/cgshim.conf" \
+    > example
+try 0 "$wrapper" check-config example
+silent "the example"
+[ "$(grep -c '^CGSHIM' "$out")" -ge 6 ] || complain "the example: $(cat "$out")"
 # All that is wrong is said, and nothing else.
 echo 'CGSHIM_LOG=louder' > config
 try 1 env CGSHIM_REGION_a=warmup=x 'CGSHIM_REGION_b b=what=1' CGSHIM_LGO=1 \
