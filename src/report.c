@@ -63,7 +63,11 @@ static void cgs_report_format_name(char *out,
 static void cgs_report_format_state(char *out,
                                     const cgs_region_report_t *region)
 {
-    cgs_text_escape(out, CGS_REPORT_MAX_NAME + 1, region->state);
+    bool ended = region->state != NULL && strcmp(region->state, "ended") == 0;
+
+    cgs_text_escape(out, CGS_REPORT_MAX_NAME + 1,
+                    ended && region->launches > 0 ? "ended after replays" :
+                    region->state);
 }
 
 /* In thousandths. Rounded down: all of them is all and not nearly so */

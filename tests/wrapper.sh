@@ -863,7 +863,8 @@ masked()
 # A table with times and sizes: without these, and their widths.
 masked_more()
 {
-    masked "$1" | awk '/^  .*[0-9] +(replaying|recorded|plain|warm-up|ended)$/ {
+    masked "$1" | awk '{ sub(/ended after replays$/, "ended-after-replays") }
+        /^  .*[0-9] +(replaying|recorded|plain|warm-up|ended|ended-.*)$/ {
         $(NF - 1) = $(NF - 2) = $(NF - 5) = "N" }
         sub(/host time saved: [-0-9.]* (s|ms|us)/, "host time saved: N") { }
         { $1 = $1; print }'

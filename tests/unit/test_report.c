@@ -277,6 +277,10 @@ START_TEST(runs_that_nobody_looked_at_are_taken_to_be_like_the_others)
     expect_in_table(&whole, " in 1000 runs, 996 of them replayed, 3 plain\n"
                     "  not looked at: 9010 runs that the gate sent plain\n");
     expect_in_table(&whole, "  200000      ~9.9%  ");
+    region.state = "ended";
+    expect_in_table(&whole, "  ended after replays\n");
+    region.launches = 0;
+    expect_in_table(&whole, "  ended\n");
 }
 END_TEST
 
