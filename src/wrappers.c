@@ -82,7 +82,7 @@ static inline void end_real(void)
         cgs_call_t    call; \
         CUresult      result; \
         \
-        if (!unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) { \
+        if (!cgs_gate_is_open()) { \
             return CGS_REAL(_name) _args; \
         } \
         _first; \
@@ -330,7 +330,7 @@ DEFINE_WORK_TWINS(cuLaunchHostFunc, (stream, function, data),
         cgs_verdict_t verdict; \
         CUresult      result; \
         \
-        if (!unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) { \
+        if (!cgs_gate_is_open()) { \
             cgs_memory_changed(); \
             return CGS_REAL(_name)(address, stream); \
         } \
@@ -368,7 +368,7 @@ DEFINE_WORK_TWINS(cuStreamWaitEvent, (stream, event, flags),
     EXPORT CUresult _name(__VA_ARGS__) \
     { \
         _note; \
-        if (unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) { \
+        if (cgs_gate_is_open()) { \
             _wait; \
         } \
         return CGS_REAL(_name) _args; \
@@ -406,7 +406,7 @@ DEFINE_BARRIER_WAIT(cuCtxSynchronize_v2, (ctx), CUcontext ctx)
         CUresult result; \
         \
         _note; \
-        if (!unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) { \
+        if (!cgs_gate_is_open()) { \
             return CGS_REAL(_name) _args; \
         } \
         cgs_barrier(CGS_INDEX_##_name, CGS_KIND_BARRIER); \
@@ -498,7 +498,7 @@ EXPORT CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
 {
     CUresult result;
 
-    if (unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) {
+    if (cgs_gate_is_open()) {
         cgs_barrier(CGS_INDEX_cuIpcOpenEventHandle, CGS_KIND_BARRIER);
     }
     result = CGS_REAL(cuIpcOpenEventHandle)(event, handle);
