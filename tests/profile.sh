@@ -66,8 +66,9 @@ run()
         > "$scratch/plain" 2> /dev/null
     plain=$?
     # shellcheck disable=SC2086
-    env CGSHIM_PROFILE="$profile" $settings LD_PRELOAD="$SHIM_LIB" timeout 100 \
-        "$programs/$program" "$@" > "$scratch/out" 2> "$scratch/err"
+    timeout 100 env CGSHIM_PROFILE="$profile" $settings \
+        LD_PRELOAD="$SHIM_LIB" "$programs/$program" "$@" \
+        > "$scratch/out" 2> "$scratch/err"
     status=$?
     [ $status = $plain ] || complain "$what: exit status $status, plain $plain"
     cmp -s "$scratch/plain" "$scratch/out" || complain "$what: stdout differs"

@@ -2,7 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # How `make check` runs a test program: those of tests/programs and tests/doors
-# plain and under the shim, others by themselves.
+# plain and under the shim, others by themselves. START_DIR is where programs
+# are started from, in place of tests/ of the build.
+
+program=${1#./}
+program=$START_DIR/${program#tests/}
+shift
+set -- "$program" "$@"
 
 case $1 in
     # Leaks are nothing that LeakSanitizer can tell about where a child of fork
@@ -12,6 +18,11 @@ case $1 in
         export ASAN_OPTIONS
         ;;
 esac
+
+if [ -n "${EMULATOR:-}" ] && [ "${1##*/}" = execs_shell ]; then
+    echo "the shells that it starts are not of the emulated CPU"
+    exit 77
+fi
 
 case $1 in
     */programs/* | */doors/*) exec "$(dirname "$0")/run-pair.sh" "$@" ;;
