@@ -21,6 +21,10 @@ if [ -z "${SIM_DIR:-}" ]; then
     echo "times are known on the simulated driver alone"
     exit 77
 fi
+if [ -n "${EMULATOR:-}" ]; then
+    echo "times under an emulator are no program's own"
+    exit 77
+fi
 if [ ! -r "$SIM_DIR/libcupti.so.13" ]; then
     echo "built without the headers of CUPTI"
     exit 77

@@ -19,10 +19,16 @@ case $1 in
         ;;
 esac
 
-if [ -n "${EMULATOR:-}" ] && [ "${1##*/}" = execs_shell ]; then
-    echo "the shells that it starts are not of the emulated CPU"
-    exit 77
-fi
+case ${EMULATOR:+${1##*/}} in
+    execs_shell)
+        echo "the shells that it starts are not of the emulated CPU"
+        exit 77
+        ;;
+    no_thread)
+        echo "the emulator has threads of its own"
+        exit 77
+        ;;
+esac
 
 case $1 in
     */programs/* | */doors/*) exec "$(dirname "$0")/run-pair.sh" "$@" ;;
