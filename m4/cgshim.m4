@@ -130,3 +130,20 @@ int get(int *p) { return *p; }
 AC_SUBST([SANITIZER])
 AC_SUBST([SANITIZER_CFLAGS])
 ])
+
+# CGSHIM_EMULATOR
+# ---------------
+# EMULATOR, where this CPU is another than the build's: what runs its programs,
+# for the tests. They start them by way of tests/start.c then, which is built by
+# CC_FOR_BUILD (cc).
+AC_DEFUN([CGSHIM_EMULATOR], [
+AC_ARG_VAR([EMULATOR],
+    [command that runs programs for the host, for the tests of a cross build])
+AC_ARG_VAR([CC_FOR_BUILD], [C compiler for the machine that builds (cc)])
+: "${CC_FOR_BUILD:=cc}"
+AS_IF([test "$cross_compiling" != yes], [EMULATOR=],
+    [test -z "$EMULATOR"],
+    [AC_MSG_WARN([no EMULATOR: programs for $host cannot be run here, so make
+check fails])])
+AM_CONDITIONAL([EMULATED], [test -n "$EMULATOR"])
+])

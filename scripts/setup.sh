@@ -44,7 +44,13 @@ setup_apt()
 setup_packages()
 {
     missing=$(setup_missing | tr '\n' ' ')
-    [ -n "$missing" ] || return 0
+    [ -z "$missing" ] || setup_install "$missing"
+}
+
+# setup_install "PACKAGE...": says so, and goes on where that cannot be done.
+setup_install()
+{
+    missing=$1
     setup_say "missing: $missing"
 
     as_root=

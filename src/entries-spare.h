@@ -8,6 +8,10 @@
 /* Entries for driver functions that this cuda.h does not know. */
 #define CGS_NUM_SPARE  512
 /* Bytes of code between one spare entry and the next. */
+#if defined(__aarch64__)
+#define CGS_SPARE_SIZE 64
+#else
 #define CGS_SPARE_SIZE 32
+#endif
 
 #endif

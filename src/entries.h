@@ -41,8 +41,11 @@ enum {
  */
 extern void *cgs_real[CGS_NUM_ENTRIES + CGS_NUM_SPARE];
 
-/** The real driver function of that exact name, with its type. */
-#define CGS_REAL(_name) ((__typeof__(&_name))cgs_real[CGS_INDEX_##_name])
+/** The real driver function of that exact name, with its type. What it needs
+ *  (the profile's functions do) was written before it was put there. */
+#define CGS_REAL(_name) \
+    ((__typeof__(&_name))__atomic_load_n(&cgs_real[CGS_INDEX_##_name], \
+                                         __ATOMIC_ACQUIRE))
 
 /** Answers CUDA_ERROR_NOT_FOUND to any call. */
 void cgs_missing(void);

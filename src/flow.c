@@ -180,9 +180,10 @@ static void flush_others(const cgs_region_t *own, CUstream stream)
     }
 }
 
+/* Where they are not, what those that were open issued must be seen. */
 static bool others_are_open(const cgs_region_t *own)
 {
-    return atomic_load_explicit(&flow.num, memory_order_relaxed) >
+    return atomic_load_explicit(&flow.num, memory_order_acquire) >
            (own != NULL);
 }
 
@@ -233,7 +234,8 @@ bool cgs_flow_look(uint64_t now_us, cgs_flow_look_t *state)
     state->runs      = atomic_load(&flow.opened);
     state->period_us = UINT_MAX;
     for (i = 0; i < limit; ++i) {
-        region = atomic_load_explicit(&flow.open[i], memory_order_acquire);
+        /* Sequentially consistent, as is all of what the timer sleeps by. */
+        region = atomic_load(&flow.open[i]);
         if (region == NULL) {
             continue;
         }
@@ -308,7 +310,7 @@ cgs_verdict_t cgs_flow_before(cgs_call_t *call)
     if (__builtin_expect(self->guard > 0, 0)) {
         return CGS_VERDICT_PASS;
     }
-    if (__builtin_expect(cgs_marks_on, 0)) {
+    if (cgs_marks_are_on()) {
         cgs_marks_before(call);
     }
     region = find_region(call->stream);
@@ -352,7 +354,7 @@ cgs_verdict_t cgs_flow_before(cgs_call_t *call)
     over = cgs_region_is_over(region);
     cgs_unlock(&region->lock);
     --self->guard;
-    if (__builtin_expect(cgs_marks_on, 0) &&
+    if (cgs_marks_are_on() &&
         (verdict == CGS_VERDICT_SWALLOWED)) {
         cgs_marks_after(call, over);
     }
@@ -368,7 +370,7 @@ bool cgs_flow_swallow_launch(const cgs_launch_shape_t *shape, CUstream stream,
 
     if ((region == NULL) || self->joined || (self->guard > 0) ||
         !self->ctx_known ||
-        (atomic_load_explicit(&flow.num, memory_order_relaxed) != 1) ||
+        (atomic_load_explicit(&flow.num, memory_order_acquire) != 1) ||
         cgs_flow_is_capturing()) {
         return false;
     }
@@ -411,7 +413,7 @@ CUresult cgs_flow_after(cgs_call_t *call, cgs_verdict_t verdict,
     over = cgs_region_is_over(region);
     cgs_unlock(&region->lock);
     --cgs_self.guard;
-    if (__builtin_expect(cgs_marks_on, 0)) {
+    if (cgs_marks_are_on()) {
         cgs_marks_after(call, over);
     }
     return result;
@@ -434,7 +436,7 @@ void cgs_barrier(unsigned index, cgs_kind_t kind)
         return;
     }
     cgs_turns_wait();
-    if (__builtin_expect(cgs_marks_on, 0)) {
+    if (cgs_marks_are_on()) {
         cgs_marks_barrier(index);
     }
     region = lock_own_region();
@@ -473,7 +475,7 @@ void cgs_flow_wait_stream(CUstream stream, unsigned index)
         return;
     }
     cgs_turns_wait();
-    if (__builtin_expect(cgs_marks_on, 0)) {
+    if (cgs_marks_are_on()) {
         cgs_marks_barrier(index);
     }
     region = lock_own_region();
@@ -511,7 +513,7 @@ void cgs_flow_wait_event(CUevent event, unsigned index)
         return;
     }
     cgs_turns_wait();
-    if (__builtin_expect(cgs_marks_on, 0)) {
+    if (cgs_marks_are_on()) {
         cgs_marks_barrier(index);
     }
     region = lock_own_region();
@@ -528,7 +530,7 @@ void cgs_flow_wait_event(CUevent event, unsigned index)
         other = atomic_load_explicit(&flow.open[i], memory_order_acquire);
         if ((other != NULL) && (other != region) &&
             (atomic_load_explicit(&other->held, memory_order_acquire) > 0) &&
-            atomic_load_explicit(&other->held_events, memory_order_relaxed)) {
+            atomic_load_explicit(&other->held_events, memory_order_acquire)) {
             flush_event(other, event);
         }
     }
@@ -554,5 +556,5 @@ void cgs_flow_capture(int delta)
 
 bool cgs_flow_is_capturing(void)
 {
-    return atomic_load_explicit(&flow.capturing, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&flow.capturing, memory_order_acquire) > 0;
 }

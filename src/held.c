@@ -43,9 +43,10 @@ static uint32_t count_streams(const cgs_chunk_t *chunk, uint32_t num_ops)
     return num;
 }
 
+/* Who sees either has to see in the driver what was issued. */
 static void hold_nothing(cgs_region_t *region)
 {
-    atomic_store_explicit(&region->held_events, false, memory_order_relaxed);
+    atomic_store_explicit(&region->held_events, false, memory_order_release);
     atomic_store_explicit(&region->held, 0, memory_order_release);
 }
 

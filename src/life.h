@@ -14,6 +14,14 @@
  */
 extern int cgs_gate;
 
+/** The same for C. Who finds the gate closed may make its call at once: what
+ *  was issued before it was closed must be seen by then, so this acquires. */
+static inline bool cgs_gate_is_open(void)
+{
+    return __builtin_expect(__atomic_load_n(&cgs_gate, __ATOMIC_ACQUIRE) != 0,
+                            0);
+}
+
 /** Open (+1) or close (-1) the gate once. Any thread. */
 void cgs_life_gate_add(int delta);
 

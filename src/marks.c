@@ -144,7 +144,7 @@ void cgs_marks_start(void)
         (pthread_key_create(&marks.key, end_thread) != 0)) {
         return;
     }
-    cgs_marks_on = true;
+    __atomic_store_n(&cgs_marks_on, true, __ATOMIC_RELEASE);
     cgs_life_gate_add(1); /* for good: every call is looked at */
 }
 

@@ -26,8 +26,14 @@
 #define CGS_MARKS_KERNELS 6
 
 /** Whether the configuration asks for such regions; constant after
- *  cgs_marks_start(). */
+ *  cgs_marks_start(), which other threads' calls may come during. */
 extern bool cgs_marks_on;
+
+static inline bool cgs_marks_are_on(void)
+{
+    return __builtin_expect(__atomic_load_n(&cgs_marks_on, __ATOMIC_ACQUIRE),
+                            0);
+}
 
 /** After a successful cuInit. */
 void cgs_marks_start(void);

@@ -95,7 +95,7 @@ static __thread struct {
 
 bool cgs_profile_is_on(void)
 {
-    return atomic_load_explicit(&profile.on, memory_order_relaxed) &&
+    return atomic_load_explicit(&profile.on, memory_order_acquire) &&
            !cgs_life_is_child();
 }
 

@@ -66,7 +66,7 @@ static inline void end_real(void)
 static inline bool rests(void)
 {
     if ((cgs_self.rest == 0) ||
-        (__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED) != 1)) {
+        (__atomic_load_n(&cgs_gate, __ATOMIC_ACQUIRE) != 1)) {
         return false;
     }
     --cgs_self.rest;
@@ -93,7 +93,7 @@ static inline bool rests(void)
         cgs_call_t    call; \
         CUresult      result; \
         \
-        if (!unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) { \
+        if (!cgs_gate_is_open()) { \
             return CGS_REAL(_name) _args; \
         } \
         _first; \
@@ -344,7 +344,7 @@ DEFINE_WORK_TWINS(cuLaunchHostFunc, (stream, function, data),
         cgs_verdict_t verdict; \
         CUresult      result; \
         \
-        if (!unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) { \
+        if (!cgs_gate_is_open()) { \
             cgs_memory_changed(); \
             return CGS_REAL(_name)(address, stream); \
         } \
@@ -382,7 +382,7 @@ DEFINE_WORK_TWINS(cuStreamWaitEvent, (stream, event, flags),
     EXPORT CUresult _name(__VA_ARGS__) \
     { \
         _note; \
-        if (unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) { \
+        if (cgs_gate_is_open()) { \
             _wait; \
         } \
         return CGS_REAL(_name) _args; \
@@ -420,7 +420,7 @@ DEFINE_BARRIER_WAIT(cuCtxSynchronize_v2, (ctx), CUcontext ctx)
         CUresult result; \
         \
         _note; \
-        if (!unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) { \
+        if (!cgs_gate_is_open()) { \
             return CGS_REAL(_name) _args; \
         } \
         cgs_barrier(CGS_INDEX_##_name, CGS_KIND_BARRIER); \
@@ -512,7 +512,7 @@ EXPORT CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
 {
     CUresult result;
 
-    if (unlikely(__atomic_load_n(&cgs_gate, __ATOMIC_RELAXED))) {
+    if (cgs_gate_is_open()) {
         cgs_barrier(CGS_INDEX_cuIpcOpenEventHandle, CGS_KIND_BARRIER);
     }
     result = CGS_REAL(cuIpcOpenEventHandle)(event, handle);

@@ -10,6 +10,10 @@ if [ -z "${SIM_DIR:-}" ]; then
     echo "what is recorded is known on the simulated driver alone"
     exit 77
 fi
+if [ -n "${EMULATOR:-}" ]; then
+    echo "python3 is not of the emulated CPU"
+    exit 77
+fi
 if ! python3 -c 'import ctypes' 2> /dev/null; then
     echo "there is no python3 with ctypes here"
     exit 77

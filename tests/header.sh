@@ -44,6 +44,10 @@ for compiler in "$CC -std=c99" "$CC -std=c99 -DCGSHIM_DECLARE_ONLY" \
         "$scratch/user.c" || complain "$compiler"
 done
 
+if [ -n "${EMULATOR:-}" ]; then
+    echo "not tried as C++: $cxx is for another CPU"
+    exit $failed
+fi
 if ! command -v "$cxx" > /dev/null; then
     echo "there is no $cxx here: not tried as C++"
     exit $failed

@@ -56,9 +56,10 @@ keeps_to()
     rm -f "$scratch"/shim.* "$scratch"/plain.*
     timeout 300 "$programs/$program" "$@" > "$scratch/plain.out" 2>&1 ||
         complain "$program $*: fails plain"
-    env CGSHIM_REPORT="$scratch/shim.json" SIM_REPORT="$scratch/shim.calls" \
+    timeout 300 env CGSHIM_REPORT="$scratch/shim.json" \
+        SIM_REPORT="$scratch/shim.calls" \
         CGSHIM_DEFAULTS="memory_mb=$cap gate=off $keys" \
-        LD_PRELOAD="$SHIM_LIB" timeout 300 "$programs/$program" "$@" \
+        LD_PRELOAD="$SHIM_LIB" "$programs/$program" "$@" \
         > "$scratch/shim.out" 2>&1 || complain "$program $*: exit status $?"
     cmp -s "$scratch/plain.out" "$scratch/shim.out" ||
         complain "$program $* differs: $(head -n 3 "$scratch/shim.out")"

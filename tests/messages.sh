@@ -210,9 +210,13 @@ silent CGSHIM_LOG=error CGSHIM_LOG_FILE=stderr CGSHIM=observe
 one_line '\x1b[31m' -- "$rule=warmup=$(printf '\033[31m')"
 
 # A program that never comes near CUDA hears nothing of its configuration.
-env LD_PRELOAD="$SHIM_LIB" "$rule=warmup=x" CGSHIM=yes CGSHIM_WRONG=1 \
-    sh -c 'echo out' > "$scratch/out" 2> "$scratch/err"
-[ ! -s "$scratch/err" ] || complain "a shell is told of the configuration"
+if [ -n "${EMULATOR:-}" ]; then
+    echo "not tried: a shell, which is not of the emulated CPU"
+else
+    env LD_PRELOAD="$SHIM_LIB" "$rule=warmup=x" CGSHIM=yes CGSHIM_WRONG=1 \
+        sh -c 'echo out' > "$scratch/out" 2> "$scratch/err"
+    [ ! -s "$scratch/err" ] || complain "a shell is told of the configuration"
+fi
 [ "$(cat "$scratch/out")" = out ] || complain "a shell's output"
 
 [ $failed = 0 ]

@@ -15,6 +15,10 @@ if [ -z "${SHIM_LIB:-}" ]; then
     echo "preload.sh: SHIM_LIB is not set" >&2
     exit 99
 fi
+if [ -n "${EMULATOR:-}" ]; then
+    echo "the shells and tools here are not of the emulated CPU"
+    exit 77
+fi
 if ! strace -f -o /dev/null true 2> /dev/null; then
     echo "there is no strace here, or it may not trace"
     exit 77

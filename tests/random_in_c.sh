@@ -32,7 +32,8 @@ trap 'rm -rf "$scratch"' EXIT
 compile()
 {
     # shellcheck disable=SC2086
-    ${CC:-cc} -std=gnu11 -Wall -Werror -Wno-unused-function -rdynamic ${CUDA_CPPFLAGS:-} \
+    ${CC:-cc} -std=gnu11 -ffp-contract=off -Wall -Werror \
+        -Wno-unused-function -rdynamic ${CUDA_CPPFLAGS:-} \
         -I "$here/sim" -o "$scratch/$1" "$scratch/$1.c" \
         "$here/programs/kernels.c" "$SIM_DIR/libcuda.so.1" -lpthread -ldl -lm
 }
@@ -48,7 +49,7 @@ check()
         failed=1
         return
     fi
-    LD_LIBRARY_PATH=$SIM_DIR timeout 60 "$scratch/program" \
+    LD_LIBRARY_PATH=$SIM_DIR timeout 60 ${START_PROGRAM:-} "$scratch/program" \
         > "$scratch/c.out" 2>&1
     LD_LIBRARY_PATH=$SIM_DIR timeout 60 "$programs/random_ops" "$1" "$2" \
         > "$scratch/run.out" 2>&1
@@ -70,7 +71,7 @@ check_shrunk()
         SHRINK_FILE="$scratch/shrunk.c" \
         "$here/random-shrink.sh" 23 > "$scratch/list" || cat "$scratch/list"
     if compile shrunk && LD_LIBRARY_PATH=$SIM_DIR timeout 60 \
-        "$scratch/shrunk" > "$scratch/c.out" && [ -s "$scratch/c.out" ]; then
+        ${START_PROGRAM:-} "$scratch/shrunk" > "$scratch/c.out" && [ -s "$scratch/c.out" ]; then
         echo "ok: $(grep -c '/\* operation' "$scratch/list") operations left"
     else
         echo "FAILED: the program that was made small"

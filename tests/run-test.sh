@@ -2,7 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # How `make check` runs a test program: those of tests/programs and tests/doors
-# plain and under the shim, others by themselves.
+# plain and under the shim, others by themselves. START_DIR is where programs
+# are started from, in place of tests/ of the build.
+
+program=${1#./}
+program=$START_DIR/${program#tests/}
+shift
+set -- "$program" "$@"
 
 case $1 in
     # Leaks are nothing that LeakSanitizer can tell about where a child of fork
@@ -10,6 +16,17 @@ case $1 in
     */programs/forks | */unit/test_op)
         ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
         export ASAN_OPTIONS
+        ;;
+esac
+
+case ${EMULATOR:+${1##*/}} in
+    execs_shell)
+        echo "the shells that it starts are not of the emulated CPU"
+        exit 77
+        ;;
+    no_thread)
+        echo "the emulator has threads of its own"
+        exit 77
         ;;
 esac
 

@@ -45,10 +45,11 @@ complain()
 run()
 {
     rm -f "$scratch/$1".*
-    env SCALE_RESIDENT="$scratch/$1.resident" SIM_REPORT="$scratch/$1.calls" \
+    timeout 300 env SCALE_RESIDENT="$scratch/$1.resident" \
+        SIM_REPORT="$scratch/$1.calls" \
         CGSHIM_REPORT="$scratch/$1.json" CGSHIM_DEFAULTS="$defaults" \
         LD_LIBRARY_PATH="$SIM_DIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
-        LD_PRELOAD="$3" timeout 300 "$scale" "$name" "$2" \
+        LD_PRELOAD="$3" "$scale" "$name" "$2" \
         > "$scratch/$1.out" 2> "$scratch/$1.err" ||
         complain "$1: exit status $?: $(cat "$scratch/$1.err")"
 }

@@ -150,9 +150,9 @@ run()
     argument=
     [ "$program" != heat ] || argument=--small
     timeout 60 "$programs/$program" $argument > "$scratch/plain"
-    env CGSHIM_TRACE="$trace" CGSHIM_REPORT="$report" \
+    timeout 60 env CGSHIM_TRACE="$trace" CGSHIM_REPORT="$report" \
         CGSHIM_DEFAULTS="$defaults" LD_PRELOAD="$SHIM_LIB" "$@" \
-        timeout 60 "$programs/$program" $argument > "$scratch/out" \
+        "$programs/$program" $argument > "$scratch/out" \
         2> "$scratch/err" ||
         complain "$program: exit status $?: $(cat "$scratch/err")"
     cmp -s "$scratch/plain" "$scratch/out" || complain "$program: stdout differs"
@@ -186,7 +186,9 @@ has '"how":"replayed",'
 has '"how":"variant",'
 has '"cat":"issue",'
 has '"reason":"a call was not as recorded"'
-has '"name":"thread_name","ph":"M".*"name":"changing_sequen"'
+# The kernel knows a thread under an emulator by that one's name.
+[ -n "${EMULATOR:-}" ] ||
+    has '"name":"thread_name","ph":"M".*"name":"changing_sequen"'
 run modules
 has '"cat":"destroyed",.*"reason":"cuModuleUnload"'
 
@@ -272,8 +274,8 @@ counts "$scratch/prefix.json"
 ln -s nowhere "$scratch/link"
 mkfifo "$scratch/fifo"
 for target in "$scratch/link" "$scratch/fifo" "$scratch" "$scratch/no/trace"; do
-    env CGSHIM_TRACE="$target" CGSHIM_DEFAULTS="$defaults" \
-        LD_PRELOAD="$SHIM_LIB" timeout 60 "$programs/heat" --small \
+    timeout 60 env CGSHIM_TRACE="$target" CGSHIM_DEFAULTS="$defaults" \
+        LD_PRELOAD="$SHIM_LIB" "$programs/heat" --small \
         > "$scratch/out" 2> "$scratch/err" || complain "$target: status $?"
     [ "$(grep -c "^cgshim: CGSHIM_TRACE=$target: cannot be opened" \
         "$scratch/err")" = 1 ] || complain "$target: $(cat "$scratch/err")"

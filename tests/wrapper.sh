@@ -20,6 +20,10 @@ if [ -z "${SHIM_LIB:-}" ]; then
     echo "wrapper.sh: SHIM_LIB is not set" >&2
     exit 99
 fi
+if [ -n "${EMULATOR:-}" ]; then
+    echo "the shells and tools here are not of the emulated CPU"
+    exit 77
+fi
 if [ -n "${SIM_DIR:-}" ]; then
     LD_LIBRARY_PATH=$SIM_DIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export LD_LIBRARY_PATH
@@ -534,7 +538,14 @@ cat > start.c << 'END'
 void _start(void);
 void _start(void)
 {
+#if defined(__aarch64__)
+    register long number __asm__("x8") = 94;
+    register long status __asm__("x0") = 5;
+
+    __asm__ volatile("svc 0" : : "r"(number), "r"(status));
+#else
     __asm__ volatile("syscall" : : "a"(231), "D"(5));
+#endif
     __builtin_unreachable();
 }
 END
@@ -570,12 +581,13 @@ cp "$true" bits32
 printf '\001' | dd of=bits32 bs=1 seek=4 conv=notrunc 2> /dev/null
 warned "a 32-bit program" ./bits32
 cp "$true" machine
-printf '\267' | dd of=machine bs=1 seek=18 conv=notrunc 2> /dev/null
+printf '\050' | dd of=machine bs=1 seek=18 conv=notrunc 2> /dev/null
 warned "a program for another machine" ./machine
 cp "$true" short
 printf '\177ELF' > short
 warned "for another machine" ./short
-loader=$(ls /lib64/ld-linux-x86-64.so.2 2> /dev/null)
+loader=$(ls /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1 \
+    2> /dev/null | head -n 1)
 if [ -n "$loader" ]; then
     try 0 "$wrapper" run "$loader" "$true"
     silent "the dynamic linker as program"

@@ -70,7 +70,7 @@ int main(int argc, char **argv)
 
     if (rest > 1) {
         snprintf(number, sizeof(number), "%d", rest - 1);
-        execl("/proc/self/exe", argv[0], number, (char*)NULL);
+        execl(argv[0], argv[0], number, (char*)NULL);
         return 1;
     }
     return 0;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define SIM_ALIGN    512u
 #define SIM_PITCH    512u
@@ -50,15 +51,36 @@ static sim_pool_t  *sim_current_pools[SIM_MAX_DEVICES];
 
 /* ---------------------------------------------------------- arenas */
 
+static void *sim_arena_map(uintptr_t wish, size_t size)
+{
+    int protection = sim_config()->protect ? PROT_NONE :
+                                             PROT_READ | PROT_WRITE;
+
+    return mmap((void *)wish, size, protection,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+/* MAP_32BIT is x86's alone: asks for one place after the other. */
+static void *sim_arena_map_low(size_t size)
+{
+    const uint64_t end = UINT64_C(1) << 32;
+    uint64_t       wish;
+    void          *start;
+
+    for (wish = end / 4; wish + size <= end; wish += size) {
+        start = sim_arena_map(wish, size);
+        if ((start == MAP_FAILED) || ((uintptr_t)start + size <= end)) {
+            return start;
+        }
+        munmap(start, size);
+    }
+    return MAP_FAILED;
+}
+
 static CUresult sim_arena_make(sim_arena_t *arena, size_t size, bool low)
 {
-    int   protection = sim_config()->protect ? PROT_NONE :
-                                               PROT_READ | PROT_WRITE;
-    int   flags      = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void *start;
+    void *start = low ? sim_arena_map_low(size) : sim_arena_map(0, size);
 
-    start = mmap(NULL, size, protection, flags | (low ? MAP_32BIT : 0), -1,
-                 0);
     if (start == MAP_FAILED) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -69,13 +91,13 @@ static CUresult sim_arena_make(sim_arena_t *arena, size_t size, bool low)
 
 static void sim_mem_protect(int protection)
 {
+    size_t last = (size_t)sysconf(_SC_PAGESIZE) - 1;
     size_t i;
 
     for (i = 0; i < SIM_ARRAY_SIZE(sim_arenas); ++i) {
         if (sim_arenas[i].taken > 0) {
             mprotect((void *)sim_arenas[i].start,
-                     (sim_arenas[i].taken + 4095) & ~(size_t)4095,
-                     protection);
+                     (sim_arenas[i].taken + last) & ~last, protection);
         }
     }
 }

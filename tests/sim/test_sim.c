@@ -1384,6 +1384,8 @@ static void make_report(void)
     CALL(launch(fill, NULL, place, 1, 1));
 }
 
+static const char *own_path;
+
 static void run_self(const char *name, const char *const *more, int *state)
 {
     pid_t child = fork();
@@ -1392,7 +1394,7 @@ static void run_self(const char *name, const char *const *more, int *state)
         for (; (more != NULL) && (*more != NULL); more += 2) {
             setenv(more[0], more[1], 1);
         }
-        execl("/proc/self/exe", "test_sim", name, (char *)NULL);
+        execl(own_path, own_path, name, (char *)NULL);
         _exit(127);
     }
     CHECK(waitpid(child, state, 0) == child);
@@ -1547,6 +1549,7 @@ int main(int argc, char **argv)
     unsigned passed = 0, failed = 0;
     size_t   i;
 
+    own_path = argv[0];
     for (i = 0; i < NUM_TESTS; ++i) {
         if (argc > 1) {
             if (strcmp(argv[1], tests[i].name) == 0) {

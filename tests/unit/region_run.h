@@ -35,7 +35,7 @@ static void step(uint32_t value)
     model = model * 1664525u + value;
 }
 
-static void check_word(void)
+static inline void check_word(void)
 {
     ck_assert_uint_eq(core_word(word), model);
 }

@@ -8,10 +8,17 @@
 #include "doors.h"
 
 #include <dlfcn.h>
+#include <stdarg.h>
 
-#include "core.h"
+#include "region_run.h"
 
 #define COUNT(_array) (sizeof(_array) / sizeof((_array)[0]))
+
+/* Before the library's own constructor keeps the environment. */
+__attribute__((constructor(101))) static void configure(void)
+{
+    setenv("CGSHIM_DEFAULTS", "max_defer_us=1000000000 gate=off chunk=all", 1);
+}
 
 static void *driver(void)
 {
@@ -159,12 +166,163 @@ START_TEST(an_address_that_is_not_the_drivers_is_given_back)
 }
 END_TEST
 
+/* Numbers of 128 bits, as the registers for floats have. */
+typedef double pair_t __attribute__((vector_size(16)));
+
+/* Returned in memory, which the caller names in a register. */
+typedef struct {
+    uint64_t number[10];
+    pair_t   pair[10];
+    float    single;
+} seen_t;
+
+typedef seen_t (*many_t)(uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+                         uint64_t e, uint64_t f, uint64_t g, uint64_t h,
+                         uint64_t i, uint64_t j, pair_t k, pair_t l, pair_t m,
+                         pair_t n, pair_t o, pair_t p, pair_t q, pair_t r,
+                         pair_t s, pair_t t, float u);
+
+/* More than there are registers of either kind. */
+static seen_t see(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+                  uint64_t f, uint64_t g, uint64_t h, uint64_t i, uint64_t j,
+                  pair_t k, pair_t l, pair_t m, pair_t n, pair_t o, pair_t p,
+                  pair_t q, pair_t r, pair_t s, pair_t t, float u)
+{
+    return (seen_t){.number = {a, b, c, d, e, f, g, h, i, j},
+                    .pair   = {k, l, m, n, o, p, q, r, s, t},
+                    .single = u};
+}
+
+static pair_t pair(double first, double second)
+{
+    return (pair_t){first, second};
+}
+
+static seen_t call_many(many_t many, uint64_t n, double x)
+{
+    return many(n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7, n + 8,
+                n + 9, pair(x, x + 0.5), pair(x + 1, x + 1.5),
+                pair(x + 2, x + 2.5), pair(x + 3, x + 3.5),
+                pair(x + 4, x + 4.5), pair(x + 5, x + 5.5),
+                pair(x + 6, x + 6.5), pair(x + 7, x + 7.5),
+                pair(x + 8, x + 8.5), pair(x + 9, x + 9.5), (float)x + 10);
+}
+
+/* Of a call with variable arguments too, for which x86-64 counts them in a
+ * register: the lowest bits of rax, which this address has none of. */
+__attribute__((aligned(256))) static double see_listed(int num, ...)
+{
+    va_list list;
+    double  all = 0;
+    int     i;
+
+    va_start(list, num);
+    for (i = 0; i < num; ++i) {
+        all = 2 * all + va_arg(list, double);
+    }
+    va_end(list);
+    return all;
+}
+
+static many_t volatile see_again = see;
+static void            *real_launch;
+static unsigned        num_spoilt;
+
+/* The driver is called by the shim on the slow way: leaves other arguments in
+ * the registers than it found. */
+static CUresult spoil(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
+                      unsigned bx, unsigned by, unsigned bz,
+                      unsigned shared_bytes, CUstream stream, void **params,
+                      void **extra)
+{
+    seen_t seen = call_many(see_again, 0xbad0000000000000u, -1e9);
+
+    (void)f, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz;
+    (void)shared_bytes, (void)stream, (void)params, (void)extra;
+    num_spoilt += seen.number[9] > 0;
+    return CUDA_SUCCESS;
+}
+
+/* Hold back launches, which the next barrier has to make. */
+static void hold_back_spoilers(const char *name)
+{
+    cgs_real[CGS_INDEX_cuLaunchKernel] = real_launch;
+    run_times(name, 3, 1, 4);
+    enter(name);
+    step(1);
+    step(2);
+    ck_assert_uint_eq(held(cgs_region_find(name)), 2);
+    cgs_real[CGS_INDEX_cuLaunchKernel] = (void *)spoil;
+    num_spoilt = 0;
+}
+
+static void check_many(const char *name, void *entry)
+{
+    many_t many = (many_t)entry;
+    seen_t seen;
+    int    i;
+
+    hold_back_spoilers(name);
+    seen = call_many(many, 100, 7);
+    ck_assert_uint_eq(num_spoilt, 2);
+    for (i = 0; i < 10; ++i) {
+        ck_assert_msg(seen.number[i] == 100u + (unsigned)i, "number %d", i);
+        ck_assert_msg(seen.pair[i][0] == 7 + i, "first of pair %d", i);
+        ck_assert_msg(seen.pair[i][1] == 7.5 + i, "second of pair %d", i);
+    }
+    ck_assert(seen.single == 17);
+    leave();
+}
+
+START_TEST(the_slow_way_keeps_all_arguments)
+{
+    const char *const name = "cuSimUnknownWork";
+    double (*listed)(int num, ...);
+    void   *unknown;
+    int    i;
+
+    real_launch = cgs_real[CGS_INDEX_cuLaunchKernel];
+    unknown     = dlsym(driver(), name);
+    ck_assert_ptr_nonnull(unknown);
+    cgs_real[CGS_INDEX_cuArrayCreate]  = (void *)see;
+    cgs_real[CGS_INDEX_cuMemFree_v2]   = (void *)see;
+    cgs_real[CGS_INDEX_cuArrayDestroy] = (void *)see_listed;
+    for (i = 0; i < CGS_NUM_SPARE; ++i) {
+        cgs_real[CGS_NUM_ENTRIES + i] = (void *)see;
+    }
+    check_many("barrier", (void *)cuArrayCreate);
+    check_many("free", (void *)cuMemFree_v2);
+    check_many("spare", unknown);
+
+    hold_back_spoilers("listed");
+    listed = (double (*)(int, ...))(void *)cuArrayDestroy;
+    ck_assert(listed(10, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0) ==
+              731);
+    ck_assert_uint_eq(num_spoilt, 2);
+    leave();
+}
+END_TEST
+
+START_TEST(a_closed_gate_keeps_all_arguments)
+{
+    seen_t seen;
+
+    cgs_real[CGS_INDEX_cuArrayCreate] = (void *)see;
+    seen = call_many((many_t)(void *)cuArrayCreate, 100, 7);
+    ck_assert_uint_eq(seen.number[0], 100);
+    ck_assert_uint_eq(seen.number[9], 109);
+    ck_assert(seen.pair[0][1] == 7.5);
+    ck_assert(seen.pair[9][1] == 16.5);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("doors");
     TCase *tests = tcase_create("doors");
 
-    tcase_add_checked_fixture(tests, core_open, NULL);
+
+    tcase_add_checked_fixture(tests, region_open, NULL);
     tcase_add_test(
         tests, each_door_gives_the_entry_of_the_function_that_the_driver_gave);
     tcase_add_test(tests,
@@ -173,6 +331,8 @@ int main(void)
     tcase_add_test(tests,
                    outputs_that_the_program_does_not_want_are_not_touched);
     tcase_add_test(tests, an_address_that_is_not_the_drivers_is_given_back);
+    tcase_add_test(tests, the_slow_way_keeps_all_arguments);
+    tcase_add_test(tests, a_closed_gate_keeps_all_arguments);
     suite_add_tcase(suite, tests);
     return core_run(suite);
 }
