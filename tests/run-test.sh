@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # How `make check` runs a test program: those of tests/programs and tests/doors
-# plain and under the shim, others by themselves.
+# plain and under the shim, fuzz targets over their corpus, others by themselves.
 
 case $1 in
     # Leaks are nothing that LeakSanitizer can tell about where a child of fork
@@ -15,6 +15,7 @@ esac
 
 case $1 in
     */programs/* | */doors/*) exec "$(dirname "$0")/run-pair.sh" "$@" ;;
+    */fuzz/*) exec "$@" "$(dirname "$0")/fuzz/corpus/${1##*/fuzz_}" ;;
     */sim/*) LD_LIBRARY_PATH=$SIM_DIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
         export LD_LIBRARY_PATH ;;
 esac
