@@ -35,7 +35,7 @@
 #define CGS_CONFIG_CHECK  "CGSHIM_CHECK_CONFIG"
 #define CGS_CONFIG_BLANKS " \t\r\n\v\f"
 /* A file larger than this was not written for us */
-#define CGS_CONFIG_MAX_FILE (1024 * 1024)
+#define CGS_CONFIG_MAX_FILE (1024L * 1024)
 /* Of a value or a name in a message, more helps nobody */
 #define CGS_CONFIG_MAX_SHOWN 80
 
@@ -1066,7 +1066,7 @@ static void cgs_config_add_file(cgs_config_build_t *build,
 
     status = cgs_config_parse_string(field, item->value, build);
     if (status == 0) {
-        status = cgs_config_read(build->file, &text);
+        status = cgs_config_read(item->value, &text);
     }
     if (status != 0) {
         snprintf(problem, sizeof(problem), "%s, ", strerror(-status));

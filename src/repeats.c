@@ -14,9 +14,9 @@
 #include <stdlib.h>
 
 /* Tokens that are kept: two longest blocks and what finds them. */
-#define KEPT (4u * CGS_REPEATS_MAX)
+#define KEPT (UINT64_C(4) * CGS_REPEATS_MAX)
 /* Places that are remembered by the tokens before them. */
-#define PLACES (2u * CGS_REPEATS_MAX)
+#define PLACES (UINT64_C(2) * CGS_REPEATS_MAX)
 /* Ends of loops that are remembered, and how many of one kind. */
 #define ENDS           1024u
 #define ENDS_OF_A_KIND 4

@@ -778,7 +778,7 @@ static void cgs_report_json_bytes(cgs_report_json_t *json, const char *key,
     uint32_t i;
 
     for (i = 0; i < count && i < CGS_REPORT_MAX_BYTES; ++i) {
-        snprintf(digits + 2 * i, 3, "%02x", bytes[i]);
+        snprintf(digits + (size_t)2 * i, 3, "%02x", bytes[i]);
     }
     cgs_report_json_string(json, key, digits);
 }
