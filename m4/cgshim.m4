@@ -147,3 +147,34 @@ AS_IF([test "$cross_compiling" != yes], [EMULATOR=],
 check fails])])
 AM_CONDITIONAL([EMULATED], [test -n "$EMULATOR"])
 ])
+
+# CGSHIM_FUZZER
+# -------------
+# A compiler that has libFuzzer, for `make fuzz`: FUZZ_CC, else CC, else a
+# clang. Sets FUZZ_CC (empty without one) and FUZZ_CFLAGS.
+AC_DEFUN([CGSHIM_FUZZER], [
+AC_ARG_VAR([FUZZ_CC], [C compiler for make fuzz, one with libFuzzer (clang)])
+FUZZ_CFLAGS="-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all"
+AC_MSG_CHECKING([for a compiler with libFuzzer])
+cgshim_save_CC=$CC
+cgshim_save_CFLAGS=$CFLAGS
+CFLAGS=$FUZZ_CFLAGS
+cgshim_found=
+for CC in ${FUZZ_CC:-"$CC" clang}; do
+    AS_IF([test -z "$cgshim_found"],
+        [AC_LINK_IFELSE([AC_LANG_SOURCE([[
+#include <stddef.h>
+#include <stdint.h>
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return data == NULL && size > 0;
+}
+]])], [cgshim_found=$CC])])
+done
+CC=$cgshim_save_CC
+CFLAGS=$cgshim_save_CFLAGS
+FUZZ_CC=$cgshim_found
+AC_MSG_RESULT([${FUZZ_CC:-no}])
+AC_SUBST([FUZZ_CFLAGS])
+])

@@ -98,8 +98,8 @@ setup_unconfigured()
             "$(cat "$build/configure-args" 2> /dev/null)" ]
 }
 
-# setup_build TARGET...
-setup_build()
+# A build directory that is configured as it would be now.
+setup_configure()
 {
     if [ ! -x "$root/configure" ] || [ ! -e "$root/Makefile.in" ] ||
         setup_newer "$root/configure.ac" "$root/configure"; then
@@ -116,8 +116,20 @@ setup_build()
         make -s -C "$build" clean || setup_fail "make clean failed"
         echo "${CONFIGURE_ARGS:-}" > "$build/configure-args"
     fi
+}
+
+# setup_make TARGET...
+setup_make()
+{
     setup_say "make"
     make -C "$build" -j "$(setup_jobs)" "$@" || setup_fail "make failed"
+}
+
+# setup_build TARGET...
+setup_build()
+{
+    setup_configure
+    setup_make "$@"
 }
 
 # setup_find NAME: a file that the build made.

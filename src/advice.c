@@ -323,7 +323,8 @@ static rule_t *const rules[] = {
 void cgs_advise_region(const cgs_report_t *report,
                        const cgs_region_report_t *region, cgs_advice_t *advice)
 {
-    bool   only_looks = (report->mode != NULL) && strcmp(report->mode, "on");
+    bool   only_looks = (report->mode != NULL) &&
+                        (strcmp(report->mode, "on") != 0);
     size_t i;
 
     advice->num = 0;

@@ -221,12 +221,16 @@ const char *cgshim_version(void)
 
 int cgshim_version_number(void)
 {
-    int major = 0, minor = 0, patch = 0;
+    const char *text  = PACKAGE_VERSION;
+    int        number = 0;
+    int        i;
+    char       *end;
 
-    if (!cgs_life_is_child()) {
-        sscanf(PACKAGE_VERSION, "%d.%d.%d", &major, &minor, &patch);
+    for (i = 0; (i < 3) && !cgs_life_is_child(); ++i) {
+        number = 100 * number + (int)strtol(text, &end, 10);
+        text   = end + (*end == '.');
     }
-    return 10000 * major + 100 * minor + patch;
+    return number;
 }
 
 const char *cgshim_error_text(cgshim_error_t error)

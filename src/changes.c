@@ -14,7 +14,7 @@
  * powers of two. */
 #define STRIDE     17
 /* Watched runs after which a place that did not differ may go. */
-#define STALE      32
+#define STALE      UINT64_C(32)
 /* Values from which a pattern is told. */
 #define MIN_VALUES 4
 /* One value of so many is no part of the pattern. */

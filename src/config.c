@@ -35,7 +35,7 @@
 #define CGS_CONFIG_CHECK  "CGSHIM_CHECK_CONFIG"
 #define CGS_CONFIG_BLANKS " \t\r\n\v\f"
 /* A file larger than this was not written for us */
-#define CGS_CONFIG_MAX_FILE (1024 * 1024)
+#define CGS_CONFIG_MAX_FILE (1024L * 1024)
 /* Of a value or a name in a message, more helps nobody */
 #define CGS_CONFIG_MAX_SHOWN 80
 
@@ -1131,7 +1131,7 @@ static void cgs_config_add_file(cgs_config_build_t *build,
 
     status = cgs_config_parse_string(field, item->value, build);
     if (status == 0) {
-        status = cgs_config_read(build->file, &text);
+        status = cgs_config_read(item->value, &text);
     }
     if (status != 0) {
         snprintf(problem, sizeof(problem), "%s, ", strerror(-status));
@@ -1503,21 +1503,37 @@ static void cgs_config_show_rules(cgs_text_t *text, const cgs_config_t *config)
     }
 }
 
+/* Whether a value would be another one in a file, where blanks around it and a
+ * pair of quotes are taken off */
+static bool cgs_config_needs_quotes(const char *value, size_t length)
+{
+    static const char takes_off[] = "\"'" CGS_CONFIG_BLANKS;
+
+    return length > 0 && (memchr(takes_off, value[0],
+                                 sizeof(takes_off) - 1) != NULL ||
+                          memchr(takes_off, value[length - 1],
+                                 sizeof(takes_off) - 1) != NULL);
+}
+
 static void cgs_config_show_variable(cgs_text_t *text,
                                      const cgs_config_field_t *field,
                                      const cgs_config_build_t *build)
 {
-    size_t start = text->length, value;
+    size_t     start = text->length;
+    cgs_text_t value = {0};
+    const char *quote;
 
-    cgs_text_print(text, "%s=", field->name);
-    value = text->length;
-    cgs_config_show_field(text, field, build);
-    if (text->length > value) {
+    cgs_config_show_field(&value, field, build);
+    if (value.length > 0) {
+        quote = cgs_config_needs_quotes(value.data, value.length) ? "\"" : "";
+        cgs_text_print(text, "%s=%s%.*s%s", field->name, quote,
+                       (int)value.length, value.data, quote);
         cgs_config_end_line(text, start);
     } else {
-        text->length = start;
         cgs_text_print(text, "# %s is not set\n", field->name);
     }
+    text->failed = text->failed || value.failed;
+    cgs_text_release(&value);
 }
 
 /* Lines that are a file for CGSHIM_CONFIG again; what is not set, or may not

@@ -482,7 +482,8 @@ void *cgs_door_map(void *address, const char *name)
     if (index < CGS_NUM_ENTRIES) {
         return entry_code[index];
     }
-    return cgs_spare_entries + (index - CGS_NUM_ENTRIES) * CGS_SPARE_SIZE;
+    return cgs_spare_entries +
+           (size_t)(index - CGS_NUM_ENTRIES) * CGS_SPARE_SIZE;
 }
 
 bool cgs_door_has_driver(void)

@@ -93,7 +93,10 @@ static void safe_name(const char *region, char out[MAX_NAME + 1])
     size_t i;
 
     for (i = 0; (i < MAX_NAME) && (region[i] != '\0'); ++i) {
-        out[i] = is_safe(region[i]) ? region[i] : '_';
+        out[i] = '_';
+        if (is_safe(region[i])) {
+            out[i] = region[i];
+        }
     }
     if ((i == 0) || (out[0] == '.') || (out[0] == '-')) {
         out[0] = '_';
@@ -354,7 +357,8 @@ static int compare_places(const void *a, const void *b)
 /* The ops that are nodes, by these. To be freed. */
 static place_t *sort_nodes(const cgs_chunk_t *chunk, size_t *num)
 {
-    place_t  *places = malloc(chunk->num_ops * sizeof(*places));
+    place_t  *places = malloc(((size_t)chunk->num_ops + 1) *
+                               sizeof(*places));
     uint32_t i;
 
     *num = 0;

@@ -18,7 +18,7 @@
 #define MAX_DEPENDENCIES 16
 
 /* Pageable bytes that one run of a chunk may stage, and how they lie. */
-#define MAX_STAGING       (1024u * 1024)
+#define MAX_STAGING       ((size_t)1024 * 1024)
 #define STAGING_ALIGNMENT 256
 
 /* Where a context could not be pushed: what was current instead of it. */

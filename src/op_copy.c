@@ -424,7 +424,7 @@ static void copy_explain(const cgs_op_t *op, const cgs_call_t *call,
     explain_value("bytes", old->width_bytes, now->width_bytes, divergence);
     explain_value("height", old->height, now->height, divergence);
     explain_value("depth", old->depth, now->depth, divergence);
-    if ((divergence->what == NULL) && memcmp(old, now, sizeof(*old))) {
+    if ((divergence->what == NULL) && (memcmp(old, now, sizeof(*old)) != 0)) {
         divergence->what = "place in memory";
     }
     if ((divergence->what == NULL) &&

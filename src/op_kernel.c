@@ -177,7 +177,7 @@ bool cgs_op_is_launch(const cgs_op_t *op, const cgs_launch_shape_t *shape,
     const cgs_layout_t *layout = op->kernel.layout;
     uint32_t           i;
 
-    if (memcmp(&op->kernel.shape, shape, sizeof(*shape)) ||
+    if ((memcmp(&op->kernel.shape, shape, sizeof(*shape)) != 0) ||
         ((params == NULL) && (layout->num > 0))) {
         return false;
     }
@@ -594,9 +594,9 @@ static void explain_shape(const cgs_launch_shape_t *old,
             divergence->old_text = cgs_function_name(old->function);
             divergence->new_text = cgs_function_name(now->function);
         }
-    } else if (memcmp(old->grid, now->grid, sizeof(old->grid))) {
+    } else if (memcmp(old->grid, now->grid, sizeof(old->grid)) != 0) {
         explain_numbers("grid", old->grid, now->grid, 3, divergence);
-    } else if (memcmp(old->block, now->block, sizeof(old->block))) {
+    } else if (memcmp(old->block, now->block, sizeof(old->block)) != 0) {
         explain_numbers("block", old->block, now->block, 3, divergence);
     } else if (old->shared_bytes != now->shared_bytes) {
         explain_numbers("shared memory", &old->shared_bytes,
@@ -640,7 +640,7 @@ static void kernel_explain(const cgs_op_t *op, const cgs_call_t *call,
     int which;
 
     if (memcmp(&op->kernel.shape, &call->kernel.shape,
-               sizeof(op->kernel.shape))) {
+               sizeof(op->kernel.shape)) != 0) {
         explain_shape(&op->kernel.shape, &call->kernel.shape, divergence);
         return;
     }

@@ -197,7 +197,7 @@ static void set_explain(const cgs_op_t *op, const cgs_call_t *call,
         divergence->what = "width";
         from             = old->width;
         to               = now->width;
-    } else if (memcmp(old, now, sizeof(*old))) {
+    } else if (memcmp(old, now, sizeof(*old)) != 0) {
         divergence->what = "shape";
         return;
     } else {

@@ -183,7 +183,7 @@ static int note_cudart(struct dl_phdr_info *info, size_t size, void *arg)
     const char *slash = strrchr(info->dlpi_name, '/');
 
     (void)size;
-    if ((slash == NULL) || strncmp(slash + 1, "libcudart.so", 12) ||
+    if ((slash == NULL) || (strncmp(slash + 1, "libcudart.so", 12) != 0) ||
         (slash - info->dlpi_name >= PATH_MAX)) {
         return 0;
     }

@@ -304,7 +304,7 @@ static void find_excess(join_t *join)
         }
     }
     if ((least > CGS_COST_TINY_KERNEL_NS) &&
-        (least < 2 * CGS_COST_TINY_KERNEL_NS)) {
+        (least / 2 < CGS_COST_TINY_KERNEL_NS)) {
         join->excess_ns = least - CGS_COST_TINY_KERNEL_NS;
     }
 }

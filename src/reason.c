@@ -27,7 +27,8 @@ static const char *intern(const char *text)
     unsigned   i;
 
     cgs_lock(&reasons.lock);
-    for (i = 0; (i < reasons.num) && strcmp(reasons.text[i], text); ++i) {
+    for (i = 0; (i < reasons.num) && (strcmp(reasons.text[i], text) != 0);
+         ++i) {
     }
     if ((i == reasons.num) && (i < MAX_REASONS)) {
         reasons.text[i] = strdup(text);

@@ -79,7 +79,7 @@ cgs_region_t *cgs_region_find(const char *name)
     cgs_region_t *region;
 
     for (region = cgs_region_first();
-         (region != NULL) && strcmp(region->name, name);
+         (region != NULL) && (strcmp(region->name, name) != 0);
          region = region->next) {
     }
     return region;
@@ -175,7 +175,7 @@ static bool is_range(const range_t *range, const char *domain,
 
     if (domain != NULL) {
         length = strlen(domain);
-        if (strncmp(range->key, domain, length)) {
+        if (strncmp(range->key, domain, length) != 0) {
             return false;
         }
     }

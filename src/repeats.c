@@ -3,21 +3,28 @@
  * A ring of the last tokens, with hashes of all tokens up to each: the hash of
  * any stretch is a difference of two, so that two stretches are compared in no
  * time, however long they are.
+ *
+ * Hashes are polynomials modulo a prime. Modulo a power of two there are
+ * sequences that have the same one whatever the base is, and programs may well
+ * make such calls: of two in the order of Thue and Morse, 2048 in a row are
+ * like the next 2048, in which each is the other one.
  */
 #include "repeats.h"
 
 #include <stdlib.h>
 
 /* Tokens that are kept: two longest blocks and what finds them. */
-#define KEPT (4u * CGS_REPEATS_MAX)
+#define KEPT (UINT64_C(4) * CGS_REPEATS_MAX)
 /* Places that are remembered by the tokens before them. */
-#define PLACES (2u * CGS_REPEATS_MAX)
+#define PLACES (UINT64_C(2) * CGS_REPEATS_MAX)
 /* Ends of loops that are remembered, and how many of one kind. */
 #define ENDS           1024u
 #define ENDS_OF_A_KIND 4
 /* Tokens by which ends of loops are told apart. */
 #define END_GRAM 32u
-#define BASE UINT64_C(0x9e3779b97f4a7c15)
+#define BASE  UINT64_C(0x1e3779b97f4a7c15)
+/* Of Mersenne: the remainder takes no division. */
+#define PRIME ((UINT64_C(1) << 61) - 1)
 
 _Static_assert((KEPT & (KEPT - 1)) == 0, "places in the ring are masked");
 
@@ -45,6 +52,20 @@ struct cgs_repeats {
     end_t    end[ENDS];
 };
 
+/* The remainder of a number below 2^122. */
+static uint64_t reduce(unsigned __int128 number)
+{
+    uint64_t sum = (uint64_t)(number & PRIME) + (uint64_t)(number >> 61);
+
+    return sum >= PRIME ? sum - PRIME : sum;
+}
+
+/* Of numbers below the prime. */
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    return reduce((unsigned __int128)a * b);
+}
+
 cgs_repeats_t *cgs_repeats_create(void)
 {
     cgs_repeats_t *repeats = calloc(1, sizeof(*repeats));
@@ -55,7 +76,7 @@ cgs_repeats_t *cgs_repeats_create(void)
     }
     repeats->power[0] = 1;
     for (i = 1; i <= CGS_REPEATS_MAX; ++i) {
-        repeats->power[i] = repeats->power[i - 1] * BASE;
+        repeats->power[i] = times(repeats->power[i - 1], BASE);
     }
     return repeats;
 }
@@ -80,8 +101,9 @@ static uint64_t hash_up_to(const cgs_repeats_t *repeats, uint64_t end)
 static uint64_t hash_of(const cgs_repeats_t *repeats, uint64_t end,
                         uint32_t num)
 {
-    return (hash_up_to(repeats, end) -
-            hash_up_to(repeats, end - num) * repeats->power[num]) | 1;
+    return reduce(hash_up_to(repeats, end) + PRIME -
+                  times(hash_up_to(repeats, end - num),
+                        repeats->power[num])) + 1;
 }
 
 uint64_t cgs_repeats_hash(const cgs_repeats_t *repeats, uint64_t back,
@@ -192,7 +214,9 @@ bool cgs_repeats_add(cgs_repeats_t *repeats, uint64_t token)
     level_t  *level;
     int      i;
 
-    repeats->hash[at]  = hash_up_to(repeats, repeats->count) * BASE + token;
+    repeats->hash[at]  = reduce((unsigned __int128)hash_up_to(
+                                    repeats, repeats->count) * BASE +
+                                reduce(token));
     repeats->token[at] = token;
     ++repeats->count;
     /* From the outside in: where several end, the inner ones tell nothing

@@ -268,8 +268,10 @@ static void cgs_report_print_part(cgs_text_t *text, size_t *line,
     size_t width = text->length - *line;
 
     if (width > CGS_REPORT_INDENT && width + part->length > CGS_REPORT_WIDTH) {
-        /* The blank after the comma of the part before */
-        while (text->length > 0 && text->data[text->length - 1] == ' ') {
+        /* The blank after the comma of the part before; names may be blank
+         * and the indentation is */
+        while (text->length > *line + CGS_REPORT_INDENT &&
+               text->data[text->length - 1] == ' ') {
             --text->length;
         }
         *line = text->length + 1;
@@ -514,6 +516,17 @@ typedef struct {
     size_t       num_unknown;   /* regions of which it is not */
 } cgs_report_total_t;
 
+/* Or as much as there can be */
+static int64_t cgs_report_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+
+    if (__builtin_add_overflow(a, b, &sum)) {
+        return a > 0 ? INT64_MAX : INT64_MIN;
+    }
+    return sum;
+}
+
 static cgs_report_total_t cgs_report_sum(const cgs_report_t *report)
 {
     const cgs_region_report_t *region = report->regions;
@@ -533,8 +546,10 @@ static cgs_report_total_t cgs_report_sum(const cgs_report_t *report)
         if (!region->host_saved_ns.known) {
             ++total.num_unknown;
         } else if (region->launches > 0 || region->builds > 0) {
-            total.host_saved_ns.known  = true;
-            total.host_saved_ns.value += region->host_saved_ns.value;
+            total.host_saved_ns.known = true;
+            total.host_saved_ns.value =
+                cgs_report_add(total.host_saved_ns.value,
+                               region->host_saved_ns.value);
         }
     }
     if (total.num_unknown == 0) {
@@ -848,7 +863,7 @@ static void cgs_report_json_bytes(cgs_report_json_t *json, const char *key,
     uint32_t i;
 
     for (i = 0; i < count && i < CGS_REPORT_MAX_BYTES; ++i) {
-        snprintf(digits + 2 * i, 3, "%02x", bytes[i]);
+        snprintf(digits + (size_t)2 * i, 3, "%02x", bytes[i]);
     }
     cgs_report_json_string(json, key, digits);
 }

@@ -33,6 +33,29 @@ static int compare(const void *a, const void *b)
            (first->swallowed > second->swallowed);
 }
 
+/* Whether a name can stand in a line of a file. */
+static bool is_line(const char *name)
+{
+    for (; (*name != '\0') && (*name != '\n') && (*name != '\r'); ++name) {
+    }
+    return *name == '\0';
+}
+
+/* A glob for a name and no other, in quotes that are taken off. */
+static void add_glob(cgs_text_t *text, const char *name)
+{
+    cgs_text_add(text, "'", 1);
+    for (; *name != '\0'; ++name) {
+        if (*name == '\'') {
+            cgs_text_print(text, "'\"'\"'");
+            continue;
+        }
+        cgs_text_add(text, "\\", strchr("*?[\\", *name) != NULL);
+        cgs_text_add(text, name, 1);
+    }
+    cgs_text_add(text, "'", 1);
+}
+
 static void add_rule(cgs_text_t *text, const found_t *found, unsigned number)
 {
     const cgs_region_t *region = found->region;
@@ -47,22 +70,26 @@ static void add_rule(cgs_text_t *text, const found_t *found, unsigned number)
                    region->unit_calls, shown, found->swallowed, found->calls,
                    found->runs);
     free(name);
-    if (region->begins_with == NULL) {
+    if ((region->begins_with == NULL) || !is_line(region->begins_with) ||
+        (region->begins_with[0] == '\0')) {
         cgs_text_print(text, "# (no rule says where it begins)\n");
     } else {
-        cgs_text_print(text, "CGSHIM_REGION_auto_%u=from='%s' calls=%" PRIu32
-                       "\n", number, region->begins_with, region->unit_calls);
+        cgs_text_print(text, "CGSHIM_REGION_auto_%u=from=", number);
+        add_glob(text, region->begins_with);
+        cgs_text_print(text, " calls=%" PRIu32 "\n", region->unit_calls);
     }
 }
 
 static void add_rules(cgs_text_t *text, found_t *found, size_t num)
 {
+    char   shown[256];
     size_t i;
 
     qsort(found, num, sizeof(*found), compare);
+    cgs_text_escape(shown, sizeof(shown), program_invocation_short_name);
     cgs_text_print(text, "# Regions that cgshim %s found in %s. With "
                    "CGSHIM_CONFIG=<this file>\n# they begin at once.\n",
-                   PACKAGE_VERSION, program_invocation_short_name);
+                   PACKAGE_VERSION, shown);
     for (i = 0; (i < num) && (i < CGS_MARKS_RULES); ++i) {
         add_rule(text, &found[i], (unsigned)(i + 1));
     }

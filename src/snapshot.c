@@ -80,7 +80,7 @@ static void find(const cgs_op_use_t *use, void *arg)
     cgs_span_t         *known  = find_span(finder->snapshot, use->address);
     cgs_buffer_found_t found;
     cgshim_buffer_t    buffer;
-    int                device;
+    int                device = 0;
 
     if (known != NULL) {
         known->last_op = finder->op;

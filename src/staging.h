@@ -13,7 +13,7 @@
 #include "entries.h"
 
 /** Most bytes of one copy that is staged; larger ones are barriers. */
-#define CGS_MAX_STAGED (256u * 1024)
+#define CGS_MAX_STAGED ((size_t)256 * 1024)
 
 /** The staging memory of one chunk; under its region's lock. */
 typedef struct cgs_staging cgs_staging_t;

@@ -26,7 +26,7 @@
 #include "trace.h"
 
 /* Driver calls are made on this stack. */
-#define STACK_BYTES (1024 * 1024)
+#define STACK_BYTES ((size_t)1024 * 1024)
 /* Looks without anything new before sleep. */
 #define IDLE_LOOKS 8
 #define STOP_WAIT_MS 1000

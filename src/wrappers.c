@@ -609,7 +609,7 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value,
         memset(&old, 0, sizeof(old)); \
         if (!cgs_life_is_off() && (value != NULL) && \
             ((CGS_REAL(_get)(stream, id, &old) != CUDA_SUCCESS) || \
-             memcmp(&old, value, size))) { \
+             (memcmp(&old, value, size) != 0))) { \
             cgs_barrier(CGS_INDEX_##_name, \
                         size > 0 ? CGS_KIND_DROP : CGS_KIND_BARRIER); \
         } \

@@ -46,13 +46,15 @@ run()
     variables=$1
     shift
     what="$variables $*"
+    program=$programs/$1
+    shift
     rm -f "$scratch/report" "$scratch/executed"
-    "$programs/$@" > "$scratch/plain" 2>&1 || complain "fails plain"
+    "$program" "$@" > "$scratch/plain" 2>&1 || complain "fails plain"
     # shellcheck disable=SC2086
     timeout 60 env SIM_REPORT="$scratch/executed" \
         CGSHIM_REPORT="$scratch/report" CGSHIM_DEFAULTS="$defaults" \
         $variables LD_PRELOAD="$SHIM_LIB" \
-        "$programs/$@" > "$scratch/shim" 2>&1 || complain "exit status $?"
+        "$program" "$@" > "$scratch/shim" 2>&1 || complain "exit status $?"
     cmp -s "$scratch/plain" "$scratch/shim" ||
         complain "it prints something else: $(cat "$scratch/shim")"
     executed=$(awk '$1 == "kernel" { n += $3 } END { print n + 0 }' \

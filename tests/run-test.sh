@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # How `make check` runs a test program: those of tests/programs and tests/doors
-# plain and under the shim, others by themselves. START_DIR is where programs
-# are started from, in place of tests/ of the build.
+# plain and under the shim, fuzz targets over their corpus, others by
+# themselves. START_DIR is where programs are started from, in place of tests/
+# of the build.
 
 program=${1#./}
 program=$START_DIR/${program#tests/}
@@ -32,6 +33,7 @@ esac
 
 case $1 in
     */programs/* | */doors/*) exec "$(dirname "$0")/run-pair.sh" "$@" ;;
+    */fuzz/*) exec "$@" "$(dirname "$0")/fuzz/corpus/${1##*/fuzz_}" ;;
     */sim/*) LD_LIBRARY_PATH=$SIM_DIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
         export LD_LIBRARY_PATH ;;
 esac

@@ -40,11 +40,12 @@ run()
 {
     keys=$1
     program=$2
-    shift
-    "$programs/$@" > "$scratch/plain" 2>&1 || complain "fails plain"
+    shift 2
+    "$programs/$program" "$@" > "$scratch/plain" 2>&1 || complain "fails plain"
     env CGSHIM_REPORT="$scratch/report" CGSHIM_DEFAULTS="$pace $keys" \
         LD_PRELOAD="$SHIM_LIB" SIM_PLANT="${plant:-}" \
-        SIM_FAIL="${fail:-}" SIM_STALL_NS="${stall:-0}" "$programs/$@" \
+        SIM_FAIL="${fail:-}" SIM_STALL_NS="${stall:-0}" \
+        "$programs/$program" "$@" \
         > "$scratch/shim" 2> "$scratch/err" || complain "exit status $?"
 }
 

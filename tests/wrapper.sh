@@ -462,6 +462,14 @@ sed 's/^#\(CGSHIM[A-Za-z_]*=\)/\1/' "$(dirname "$wrapper")/cgshim.conf" \
 try 0 "$wrapper" check-config example
 silent "the example"
 [ "$(grep -c '^CGSHIM' "$out")" -ge 6 ] || complain "the example: $(cat "$out")"
+# Blanks and quotes at the ends of a value are part of it.
+try 0 env CGSHIM_EXCLUDE='"a b", c ' CGSHIM_REPORT='/r ' "$wrapper" check-config
+grep -v '^#' "$out" > settings
+says settings 'CGSHIM_EXCLUDE=""a b", c "'
+says settings 'CGSHIM_REPORT="/r "'
+try 0 "$wrapper" check-config settings
+grep -v '^#' "$out" > again
+cmp -s settings again || complain "ends of values: $(diff settings again)"
 # All that is wrong is said, and nothing else.
 echo 'CGSHIM_LOG=louder' > config
 try 1 env CGSHIM_REGION_a=warmup=x 'CGSHIM_REGION_b b=what=1' CGSHIM_LGO=1 \

@@ -598,6 +598,45 @@ START_TEST(what_a_stream_says_of_its_work_is_said_to_the_nodes)
 }
 END_TEST
 
+START_TEST(windows_and_domain_maps_of_a_stream_are_those_of_the_nodes)
+{
+    static const struct {
+        CUstreamAttrID id;
+        size_t         size; /* without padding */
+    } ids[] = {
+        {CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, 28},
+        {CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, 2},
+    };
+    CUstreamAttrValue      set[2];
+    CUlaunchAttributeValue value;
+    unsigned               run, i;
+
+    memset(set, 0, sizeof(set));
+    set[0].accessPolicyWindow.base_ptr  = (void *)core_alloc(256, 0);
+    set[0].accessPolicyWindow.num_bytes = 256;
+    set[0].accessPolicyWindow.hitRatio  = 0.5f;
+    set[0].accessPolicyWindow.hitProp   = CU_ACCESS_PROPERTY_PERSISTING;
+    set[1].memSyncDomainMap.default_    = 1;
+    set[1].memSyncDomainMap.remote      = 2;
+    for (i = 0; i < 2; ++i) {
+        PRG_CHECK(cuStreamSetAttribute(core_stream, ids[i].id, &set[i]));
+    }
+    for (run = 0; run < 3; ++run) {
+        enter("r");
+        step(1);
+        step(2);
+        leave();
+    }
+    for (i = 0; i < 2; ++i) {
+        PRG_CHECK(cuGraphKernelNodeGetAttribute(first_node("r"), ids[i].id,
+                                                &value));
+        ck_assert_msg(memcmp(&value, &set[i], ids[i].size) == 0,
+                      "attribute %d", (int)ids[i].id);
+    }
+    ck_assert_uint_eq(stats("r")->replayed_runs, 2);
+}
+END_TEST
+
 START_TEST(a_call_that_failed_is_told_and_not_recorded)
 {
     unsigned run;
@@ -2109,6 +2148,8 @@ static TCase *runs(void)
     tcase_add_test(tests, another_stream_is_of_the_same_graph);
     tcase_add_test(tests,
                    what_a_stream_says_of_its_work_is_said_to_the_nodes);
+    tcase_add_test(tests,
+                   windows_and_domain_maps_of_a_stream_are_those_of_the_nodes);
     tcase_add_test(tests, a_call_that_failed_is_told_and_not_recorded);
     tcase_add_test(tests, a_call_that_fails_once_does_not_end_the_recording);
     return tests;

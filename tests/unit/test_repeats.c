@@ -90,6 +90,26 @@ START_TEST(a_loop_is_found_when_it_has_come_twice)
 }
 END_TEST
 
+START_TEST(blocks_in_the_order_of_thue_and_morse_are_not_the_same)
+{
+    uint32_t i, half;
+
+    /* Token i is told by the number of bits in i; in the second half each is
+     * the other one, and only the ends of both are the same. */
+    for (half = 0; half < 2; ++half) {
+        for (i = 0; i < 2048; ++i) {
+            add(((uint32_t)__builtin_popcount(i) + half) % 2);
+        }
+        add_row(10, 4);
+    }
+    ck_assert(!has_period(2052));
+    ck_assert_uint_ne(cgs_repeats_hash(repeats, 0, 2052),
+                      cgs_repeats_hash(repeats, 2052, 2052));
+    ck_assert_uint_eq(cgs_repeats_hash(repeats, 0, 4),
+                      cgs_repeats_hash(repeats, 2052, 4));
+}
+END_TEST
+
 START_TEST(a_row_of_one_token_has_period_1)
 {
     uint64_t length;
@@ -226,6 +246,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_loop_is_found_when_it_has_come_twice);
     tcase_add_test(tcase, a_row_of_one_token_has_period_1);
+    tcase_add_test(tcase,
+                   blocks_in_the_order_of_thue_and_morse_are_not_the_same);
     tcase_add_test(tcase, a_loop_with_rows_of_one_token_in_it_is_found);
     tcase_add_test(tcase, the_loop_around_a_loop_is_found);
     tcase_add_test(tcase, three_loops_in_each_other_are_found);

@@ -533,6 +533,40 @@ START_TEST(lines_of_the_table_stay_short)
 }
 END_TEST
 
+START_TEST(names_that_are_blank_leave_no_line_empty)
+{
+    char                blanks[121];
+    cgs_region_report_t region;
+    cgs_report_t        whole;
+    char                *table;
+
+    memset(blanks, ' ', sizeof(blanks) - 1);
+    blanks[sizeof(blanks) - 1] = '\0';
+    whole = report_of(&(cgs_divergence_t){
+        .valid = true, .call = "kernel", .kernel = blanks, .what = blanks,
+        .arg = -1, .old_text = blanks, .new_text = blanks,
+    }, &region);
+    table = table_of(&whole);
+    ck_assert_msg(strstr(table, "\n\n") == NULL, "%s", table);
+    free(table);
+}
+END_TEST
+
+START_TEST(sums_that_are_too_large_are_as_large_as_can_be)
+{
+    cgs_region_report_t both[2] = {regions[0], regions[0]};
+    cgs_report_t        whole   = report;
+
+    whole.regions         = both;
+    both[0].host_saved_ns = (cgs_figure_t){true, INT64_MAX};
+    both[1].host_saved_ns = (cgs_figure_t){true, 1};
+    expect_in_table(&whole, "host time saved: 9223372036.8 s\n");
+    both[0].host_saved_ns = (cgs_figure_t){true, INT64_MIN};
+    both[1].host_saved_ns = (cgs_figure_t){true, -1};
+    expect_in_table(&whole, "host time saved: -9223372036.8 s\n");
+}
+END_TEST
+
 START_TEST(a_share_of_100_percent_is_all_of_the_calls)
 {
     static const struct {
@@ -966,6 +1000,8 @@ int main(void)
     tcase_add_test(tests,
                    a_long_kernel_name_is_whole_and_on_a_line_of_its_own);
     tcase_add_test(tests, lines_of_the_table_stay_short);
+    tcase_add_test(tests, names_that_are_blank_leave_no_line_empty);
+    tcase_add_test(tests, sums_that_are_too_large_are_as_large_as_can_be);
     tcase_add_test(tests, a_share_of_100_percent_is_all_of_the_calls);
     tcase_add_test(tests, json_holds_every_field);
     tcase_add_test(tests, any_name_gives_well_formed_json_and_lines);
