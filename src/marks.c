@@ -64,6 +64,8 @@ static struct {
     bool             looks;   /* only, for the report */
     atomic_bool      looked;  /* enough */
     atomic_ullong    looked_at, repeating;
+    atomic_uint      seen;    /* a bit for each rule with which a kernel has
+                                 begun */
     pthread_key_t    key;
     atomic_uint      forgot; /* changes when handles may mean other kernels */
     cgs_lock_t       lock;    /* of the next two */
@@ -234,6 +236,7 @@ static void ask_rules(kernel_t *kernel, CUfunction function)
         kernel->to   |= (uint32_t)is_kernel(marks.rules[i]->to, mangled,
                                             demangled) << i;
     }
+    atomic_fetch_or(&marks.seen, kernel->from);
     if (kernel->from == 0) {
         note_kernel(demangled != NULL ? demangled : mangled);
     }
@@ -357,6 +360,18 @@ static unsigned number_of(const cgs_rule_t *rule)
 static bool is_last(const cgs_rule_t *rule, const kernel_t *kernel)
 {
     return (rule->to != NULL) && ((kernel->to >> number_of(rule)) & 1);
+}
+
+bool cgs_marks_has_seen(const cgs_rule_t *rule)
+{
+    unsigned i;
+
+    for (i = 0; i < marks.num_rules; ++i) {
+        if (marks.rules[i] == rule) {
+            return ((atomic_load(&marks.seen) >> i) & 1) != 0;
+        }
+    }
+    return false;
 }
 
 /* The first rule whose region begins with this call. */

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "config.h"
 #include "op.h"
 
 /** Rules with `from` or `between` that are taken. */
@@ -60,6 +61,9 @@ typedef struct {
     char     *kernels[CGS_MARKS_KERNELS]; /**< that no rule begins with; live
                                                on */
 } cgs_marks_seen_t;
+
+/** Whether a kernel came with which a rule begins. Any thread. */
+bool cgs_marks_has_seen(const cgs_rule_t *rule);
 
 /** Any thread. */
 void cgs_marks_seen(cgs_marks_seen_t *seen);

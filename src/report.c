@@ -668,6 +668,13 @@ static void cgs_report_print_strays(cgs_text_t *text,
 
     for (; stray < report->strays + report->num_strays; ++stray) {
         line = text->length;
+        if (stray->is_hidden) {
+            cgs_text_print(text, "  CGSHIM_REGION_");
+            cgs_report_print_escaped(text, stray->name);
+            cgs_text_print(text, " never began: where it matches, a rule "
+                           "before it does, or a region is open\n");
+            continue;
+        }
         cgs_text_print(text, "  no %s matched CGSHIM_REGION_",
                        stray->is_kernel ? "kernel" : "range");
         cgs_report_print_escaped(text, stray->name);
@@ -995,6 +1002,7 @@ static void cgs_report_json_strays(cgs_report_json_t *json,
         cgs_report_json_string(json, "rule", report->strays[i].name);
         cgs_report_json_string(json, "of", report->strays[i].is_kernel ?
                                "kernel" : "range");
+        cgs_report_json_bool(json, "hidden", report->strays[i].is_hidden);
         cgs_report_json_close(json, "}");
     }
     cgs_report_json_close(json, "]");

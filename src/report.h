@@ -119,6 +119,7 @@ typedef struct {
 typedef struct {
     const char *name;
     bool       is_kernel; /**< it looks for kernels, else for ranges */
+    bool       is_hidden; /**< another rule came first where it matches */
 } cgs_stray_t;
 
 /** The process. */

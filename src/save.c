@@ -56,7 +56,21 @@ static void add_glob(cgs_text_t *text, const char *name)
     cgs_text_add(text, "'", 1);
 }
 
-static void add_rule(cgs_text_t *text, const found_t *found, unsigned number)
+/* Whether a rule before that one begins at the same kernel: then that one never
+ * comes first. */
+static bool is_hidden(const found_t *all, const found_t *found)
+{
+    const char *name = found->region->begins_with;
+
+    while ((all < found) && ((all->region->begins_with == NULL) ||
+                             (strcmp(all->region->begins_with, name) != 0))) {
+        ++all;
+    }
+    return all < found;
+}
+
+static void add_rule(cgs_text_t *text, const found_t *all,
+                     const found_t *found)
 {
     const cgs_region_t *region = found->region;
     char               *name   = cgs_text_demangle(region->begins_with);
@@ -73,8 +87,11 @@ static void add_rule(cgs_text_t *text, const found_t *found, unsigned number)
     if ((region->begins_with == NULL) || !is_line(region->begins_with) ||
         (region->begins_with[0] == '\0')) {
         cgs_text_print(text, "# (no rule says where it begins)\n");
+    } else if (is_hidden(all, found)) {
+        cgs_text_print(text, "# (a rule above begins at the same kernel)\n");
     } else {
-        cgs_text_print(text, "CGSHIM_REGION_auto_%u=from=", number);
+        cgs_text_print(text, "CGSHIM_REGION_auto_%u=from=",
+                       (unsigned)(found - all) + 1);
         add_glob(text, region->begins_with);
         cgs_text_print(text, " calls=%" PRIu32 "\n", region->unit_calls);
     }
@@ -91,7 +108,10 @@ static void add_rules(cgs_text_t *text, found_t *found, size_t num)
                    "CGSHIM_CONFIG=<this file>\n# they begin at once.\n",
                    PACKAGE_VERSION, shown);
     for (i = 0; (i < num) && (i < CGS_MARKS_RULES); ++i) {
-        add_rule(text, &found[i], (unsigned)(i + 1));
+        add_rule(text, found, &found[i]);
+    }
+    if (num == 0) {
+        cgs_text_print(text, "\n# (none was replayed)\n");
     }
     if (i < num) {
         cgs_text_print(text, "\n# (%zu more; not more than %d are taken)\n",

@@ -113,6 +113,7 @@ static size_t find_strays(cgs_stray_t *strays)
             strays[num++] = (cgs_stray_t){
                 .name      = rule->name,
                 .is_kernel = rule->from != NULL,
+                .is_hidden = (rule->from != NULL) && cgs_marks_has_seen(rule),
             };
         }
     }

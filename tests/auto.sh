@@ -141,6 +141,15 @@ run "CGSHIM_CONFIG=$scratch/saved" loops 2
 at_least 80
 says '"name": "auto_1"'
 
+# Of rules that begin at one kernel the first takes all.
+run "CGSHIM_REGION_a=from=k_heat_source CGSHIM_REGION_b=from=k_heat_source" \
+    heat --small
+says '"hidden": true'
+run "CGSHIM_REGION_a=from=k_heat_source CGSHIM_REGION_b=from=k_none" heat --small
+says '"hidden": false'
+[ "$(grep -c '^CGSHIM_REGION.*k_scale' "$scratch/saved")" = 1 ] ||
+    complain "saved: $(cat "$scratch/saved")"
+
 rm -f "$scratch/saved"
 env CGSHIM_SAVE="$scratch/saved" LD_PRELOAD="$SHIM_LIB" "$programs/const_args" \
     2>&1 > /dev/null | grep -q "^cgshim: CGSHIM_SAVE=.*CGSHIM_AUTO=1" ||

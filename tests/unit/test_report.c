@@ -286,7 +286,9 @@ END_TEST
 
 START_TEST(rules_that_nothing_matched_are_named_with_what_there_was)
 {
-    static const cgs_stray_t strays[] = {{"step", false}, {"k", true}};
+    static const cgs_stray_t strays[] = {
+        {"step", false, false}, {"k", true, false}, {"late", true, true}
+    };
     static const char *const ranges[] = {
         "forward", "backward of the network", "optimizer step",
         "a range\nof two lines", "evaluation of the model"
@@ -294,14 +296,16 @@ START_TEST(rules_that_nothing_matched_are_named_with_what_there_was)
     cgs_report_t whole = report;
 
     whole.strays     = strays;
-    whole.num_strays = 2;
+    whole.num_strays = 3;
     whole.ranges     = ranges;
     whole.num_ranges = 5;
     expect_in_table(&whole, "replayed, 3 plain\n"
         "  no range matched CGSHIM_REGION_step; there were forward, backward "
         "of the network, optimizer step,\n"
         "        a range\\nof two lines, evaluation of the model\n"
-        "  no kernel matched CGSHIM_REGION_k; there was none\n");
+        "  no kernel matched CGSHIM_REGION_k; there was none\n"
+        "  CGSHIM_REGION_late never began: where it matches, a rule before it "
+        "does, or a region is open\n");
 }
 END_TEST
 
