@@ -5,6 +5,7 @@
  */
 #include "turns.h"
 
+#include <pthread.h>
 #include <time.h>
 
 #include "clock.h"
@@ -23,11 +24,15 @@ static struct {
     atomic_bool taken;  /* a graph is verified */
 } turns;
 
+/* A thread that is cancelled here may hold a region's lock. */
 static void sleep_a_little(void)
 {
     struct timespec time = {.tv_nsec = LOOK_NS};
+    int             cancel_state;
 
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     nanosleep(&time, NULL);
+    pthread_setcancelstate(cancel_state, NULL);
 }
 
 void cgs_turns_start(void)

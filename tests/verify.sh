@@ -130,6 +130,8 @@ passes 10 verify=3 const_args
 pace="max_defer_us=1000000000 gate=off chunk=all"
 passes 1 verify=1 threads_at_once
 passes 1 verify=1 two_threads_in_turn
+# A thread that is cancelled takes no turn with it.
+passes 1 verify=1 cancels
 
 # The leak sanitizer finds what is no leak in the child of a fork, which lacks
 # the timer's thread.
