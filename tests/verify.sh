@@ -163,6 +163,8 @@ leaves "it uses more memory than verify_mb allows to keep" \
     "verify=1 verify_mb=1" const_args
 leaves "a host function would be called twice" verify=1 hazards/hazards \
     host_functions_and_callbacks
+# It is waited for once.
+leaves "a call of another thread did not end in a second" verify=1 stuck_call
 # The calls are made only from the bytes that the graph had: else what it has
 # left stays.
 fail=cuPointerGetAttributes:3+
