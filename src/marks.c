@@ -108,7 +108,7 @@ static marks_t *begin_thread(void)
     if (thread == NULL) {
         return NULL;
     }
-    if (marks.automatic || marks.looks) {
+    if (marks.automatic || (marks.looks && !atomic_load(&marks.looked))) {
         thread->watch = cgs_watch_create();
     }
     if (pthread_setspecific(marks.key, thread) != 0) {
@@ -184,8 +184,9 @@ static void look(marks_t *thread, const cgs_call_t *call)
 
 void cgs_marks_seen(cgs_marks_seen_t *seen)
 {
-    seen->looked_at = atomic_load(&marks.looked_at);
+    /* In the other order these could be more than all. */
     seen->repeating = atomic_load(&marks.repeating);
+    seen->looked_at = atomic_load(&marks.looked_at);
     cgs_lock(&marks.lock);
     seen->num_kernels = marks.num_kernels;
     memcpy(seen->kernels, marks.kernels, sizeof(seen->kernels));

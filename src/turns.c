@@ -5,6 +5,7 @@
  */
 #include "turns.h"
 
+#include <pthread.h>
 #include <time.h>
 
 #include "clock.h"
@@ -21,13 +22,19 @@ bool cgs_turns_kept;
 static struct {
     atomic_uint calls;  /* that are being made */
     atomic_bool taken;  /* a graph is verified */
+    atomic_bool stuck;  /* a call did not end in time, and there was no moment
+                           without calls since */
 } turns;
 
+/* A thread that is cancelled here may hold a region's lock. */
 static void sleep_a_little(void)
 {
     struct timespec time = {.tv_nsec = LOOK_NS};
+    int             cancel_state;
 
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     nanosleep(&time, NULL);
+    pthread_setcancelstate(cancel_state, NULL);
 }
 
 void cgs_turns_start(void)
@@ -51,8 +58,8 @@ void cgs_turns_begin_call(void)
 
 void cgs_turns_end_call(void)
 {
-    if (--cgs_self.turns == 0) {
-        atomic_fetch_sub(&turns.calls, 1);
+    if ((--cgs_self.turns == 0) && (atomic_fetch_sub(&turns.calls, 1) == 1)) {
+        atomic_store_explicit(&turns.stuck, false, memory_order_relaxed);
     }
 }
 
@@ -74,9 +81,12 @@ bool cgs_turns_take(void)
     ++cgs_self.turns; /* the verifier's own calls wait for nobody */
     began_ns = cgs_clock_ns();
     while (((calls = atomic_load(&turns.calls)) > 0) &&
+           !atomic_load_explicit(&turns.stuck, memory_order_relaxed) &&
            (cgs_clock_ns() - began_ns < MAX_WAIT_NS)) {
         sleep_a_little();
     }
+    /* Nobody waits twice for a call that may wait for the waiting thread. */
+    atomic_store_explicit(&turns.stuck, calls > 0, memory_order_relaxed);
     return calls == 0;
 }
 

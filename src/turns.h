@@ -56,7 +56,8 @@ static inline void cgs_turns_wait(void)
  * between cgs_turns_begin() and cgs_turns_end(). Where two threads verify, one
  * waits for the other.
  *
- * @return false if some did not end in a second. The turn is taken even so.
+ * @return false if some did not end in a second, or had not the last time and
+ *         there was always one since. The turn is taken even so.
  */
 bool cgs_turns_take(void);
 

@@ -7,6 +7,7 @@
  */
 #include "verify.h"
 
+#include <pthread.h>
 #include <time.h>
 
 #include "clock.h"
@@ -243,7 +244,10 @@ cgs_graph_status_t cgs_verify_launch(cgs_region_t *region, cgs_chunk_t *chunk,
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     cgs_graph_status_t  status;
     bool                relaxed;
+    int                 cancel_state;
 
+    /* A thread that is cancelled here would take the turn with it. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     /* A capture of another thread's is not to be spoiled. */
     relaxed = CGS_REAL(cuThreadExchangeStreamCaptureMode)(&mode) ==
               CUDA_SUCCESS;
@@ -251,5 +255,6 @@ cgs_graph_status_t cgs_verify_launch(cgs_region_t *region, cgs_chunk_t *chunk,
     if (relaxed) {
         CGS_REAL(cuThreadExchangeStreamCaptureMode)(&mode);
     }
+    pthread_setcancelstate(cancel_state, NULL);
     return status;
 }

@@ -131,6 +131,8 @@ passes 10 verify=3 const_args
 pace="max_defer_us=1000000000 gate=off chunk=all"
 passes 1 verify=1 threads_at_once
 passes 1 verify=1 two_threads_in_turn
+# A thread that is cancelled takes no turn with it.
+passes 1 verify=1 cancels
 
 # The leak sanitizer finds what is no leak in the child of a fork, which lacks
 # the timer's thread.
@@ -162,6 +164,8 @@ leaves "it uses more memory than verify_mb allows to keep" \
     "verify=1 verify_mb=1" const_args
 leaves "a host function would be called twice" verify=1 hazards/hazards \
     host_functions_and_callbacks
+# It is waited for once.
+leaves "a call of another thread did not end in a second" verify=1 stuck_call
 # The calls are made only from the bytes that the graph had: else what it has
 # left stays.
 fail=cuPointerGetAttributes:3+
