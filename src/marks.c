@@ -214,8 +214,8 @@ static void note_kernel(const char *name)
     unsigned i;
 
     cgs_lock(&marks.lock);
-    for (i = 0; (i < marks.num_kernels) && strcmp(marks.kernels[i], name);
-         ++i) {
+    for (i = 0; (i < marks.num_kernels) &&
+                (strcmp(marks.kernels[i], name) != 0); ++i) {
     }
     if ((i == marks.num_kernels) && (i < CGS_MARKS_KERNELS)) {
         marks.kernels[i]   = strdup(name);

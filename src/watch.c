@@ -41,7 +41,7 @@
 
 /* Tokens after which the use of the watch is looked at: the longest unit comes
  * twice in them. */
-#define JUDGED (3u * CGS_REPEATS_MAX)
+#define JUDGED (UINT64_C(3) * CGS_REPEATS_MAX)
 /* Where less than one token in so many was one of a run, the watch rests; for
  * so many tokens at most, times that. */
 #define LEAST_USE 16u
