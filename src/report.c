@@ -90,10 +90,13 @@ static uint64_t cgs_report_in_all_runs(uint64_t seen,
                                        const cgs_region_report_t *region)
 {
     uint64_t runs = region->runs - region->unseen_runs;
+    double   all;
 
-    return runs > 0 && region->unseen_runs > 0 ?
-           (uint64_t)((double)seen * (double)region->runs / (double)runs) :
-           seen;
+    if (region->unseen_runs == 0 || region->unseen_runs >= region->runs) {
+        return seen;
+    }
+    all = (double)seen * (double)region->runs / (double)runs;
+    return all < (double)INT64_MAX ? (uint64_t)all : INT64_MAX;
 }
 
 static void cgs_report_format_share(char *out,
@@ -663,11 +666,12 @@ static void cgs_report_print_names(cgs_text_t *text, size_t *line,
 static void cgs_report_print_strays(cgs_text_t *text,
                                     const cgs_report_t *report)
 {
-    const cgs_stray_t *stray = report->strays;
-    size_t            line;
+    const cgs_stray_t *stray;
+    size_t            line, i;
 
-    for (; stray < report->strays + report->num_strays; ++stray) {
-        line = text->length;
+    for (i = 0; i < report->num_strays; ++i) {
+        stray = &report->strays[i];
+        line  = text->length;
         if (stray->is_hidden) {
             cgs_text_print(text, "  CGSHIM_REGION_");
             cgs_report_print_escaped(text, stray->name);

@@ -63,6 +63,21 @@ static void check_others(const char *glob, const char *name)
     free(other);
 }
 
+/* The first rule for a kernel takes all, so there is one for each. */
+static bool came_before(const found_t *found, size_t number)
+{
+    const char *name = found[number].region->begins_with;
+    size_t     i;
+
+    for (i = 0; i < number; ++i) {
+        if ((found[i].region->begins_with != NULL) &&
+            (strcmp(found[i].region->begins_with, name) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void check_rules(const found_t *found, size_t num, char *file)
 {
     const char   *env[CGS_MARKS_RULES + 1];
@@ -80,7 +95,7 @@ static void check_rules(const found_t *found, size_t num, char *file)
     for (i = 0, rule = 0; (i < num) && (rule < num_rules); ++i) {
         name = found[i].region->begins_with;
         if ((name == NULL) || (*name == '\0') ||
-            (strpbrk(name, "\r\n") != NULL)) {
+            (strpbrk(name, "\r\n") != NULL) || came_before(found, i)) {
             continue;
         }
         FUZZ_CHECK(fnmatch(config.rules[rule].from, name, 0) == 0,
