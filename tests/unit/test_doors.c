@@ -212,10 +212,14 @@ static seen_t call_many(many_t many, uint64_t n, double x)
  * register: the lowest bits of rax, which this address has none of. */
 __attribute__((aligned(256))) static double see_listed(int num, ...)
 {
-    va_list list;
-    double  all = 0;
-    int     i;
+    /* What it keeps lies not where the slow way has kept the same. */
+    volatile char apart[512];
+    va_list       list;
+    double        all = 0;
+    int           i;
 
+    apart[0] = 0;
+    (void)apart[0];
     va_start(list, num);
     for (i = 0; i < num; ++i) {
         all = 2 * all + va_arg(list, double);
