@@ -18,7 +18,7 @@
 enum {
     STUCK_WORDS    = 64,
     STUCK_RUNS     = 60,
-    STUCK_BEGIN_US = 20000, /* until the call is likely to be made */
+    STUCK_BEGIN_US = 50000, /* until the call is likely to be made */
     STUCK_ALARM_S  = 30
 };
 
@@ -26,7 +26,7 @@ enum {
 typedef struct stuck_state {
     prg_context_t prg;
     CUdeviceptr   word;
-    atomic_bool   done;
+    atomic_bool   near, done;
 } stuck_state_t;
 
 
@@ -46,6 +46,7 @@ static void *stuck_thread(void *arg)
 
     PRG_CHECK(cuCtxSetCurrent(state->prg.context));
     PRG_CHECK(cuLaunchHostFunc(CU_STREAM_LEGACY, stuck_wait, state));
+    atomic_store(&state->near, true);
     PRG_CHECK(cuMemcpyDtoH(&word, state->word, sizeof(word)));
     printf("word %u\n", word);
     return NULL;
@@ -69,6 +70,9 @@ int main(void)
     if (pthread_create(&thread, NULL, stuck_thread, &state) != 0) {
         perror("pthread_create");
         return 1;
+    }
+    while (!atomic_load(&state.near)) {
+        usleep(100);
     }
     usleep(STUCK_BEGIN_US);
 
