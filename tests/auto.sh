@@ -106,7 +106,9 @@ do
     # lacks the timer's thread.
     [ $how != fork ] || ASAN_OPTIONS=$leaks:detect_leaks=0
     run CGSHIM_AUTO=1 cut_loops $how
-    [ "${swallowed:-0}" -gt 0 ] || complain "nothing was swallowed"
+    # Where another thread goes on destroying regions it may be too fast.
+    [ "${swallowed:-0}" -gt 0 ] || [ $how = regions ] ||
+        complain "nothing was swallowed"
     run "CGSHIM_REGION_span=between=sync" cut_loops $how
     ASAN_OPTIONS=$leaks
 done
