@@ -375,27 +375,19 @@ static int cgs_config_parse_between(const cgs_config_field_t *field,
 
 /* Words that turn other programs' outputs on or off: nobody means a file of
  * that name, who could say ./1 */
-static bool cgs_config_is_switch(const char *value)
-{
-    static const char *const words[] = {
-        "0", "1", "2", "on", "off", "yes", "no", "true", "false", "none",
-        "stdout", NULL
-    };
-    unsigned i;
+static const char *const cgs_config_on_words[] = {
+    "1", "2", "on", "yes", "true", "stdout", NULL
+};
+static const char *const cgs_config_off_words[] = {
+    "0", "off", "no", "false", "none", NULL
+};
 
-    for (i = 0; words[i] != NULL; ++i) {
-        if (strcasecmp(words[i], value) == 0) {
-            return true;
-        }
+static bool cgs_config_is_one_of(const char *const *words, const char *value)
+{
+    while (*words != NULL && strcasecmp(*words, value) != 0) {
+        ++words;
     }
-    return false;
-}
-
-static bool cgs_config_is_off(const char *value)
-{
-    return strcmp(value, "0") == 0 || strcasecmp(value, "off") == 0 ||
-           strcasecmp(value, "no") == 0 || strcasecmp(value, "false") == 0 ||
-           strcasecmp(value, "none") == 0;
+    return *words != NULL;
 }
 
 /* The name as it will be understood after a chdir of the program. The %p and
@@ -407,7 +399,9 @@ static int cgs_config_parse_file(const cgs_config_field_t *field,
     char       cwd[PATH_MAX];
     const char *c;
 
-    if (*value == '\0' || cgs_config_is_switch(value)) {
+    if (*value == '\0' ||
+        cgs_config_is_one_of(cgs_config_on_words, value) ||
+        cgs_config_is_one_of(cgs_config_off_words, value)) {
         return -EINVAL;
     }
     if (*value != '/' && strcmp(value, "stderr") != 0 &&
@@ -892,7 +886,7 @@ static void cgs_config_apply_variable(const cgs_config_item_t *item,
     int status = field->parse(field, item->value, build);
 
     if (status == -EINVAL && field->parse == cgs_config_parse_file &&
-        cgs_config_is_switch(item->value) && !cgs_config_is_off(item->value)) {
+        cgs_config_is_one_of(cgs_config_on_words, item->value)) {
         /* Asked for, and not worth losing */
         cgs_config_reject(item, &word, "", field->takes, "it goes to stderr");
         field->parse(field, "stderr", build);

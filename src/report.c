@@ -561,6 +561,12 @@ static cgs_report_total_t cgs_report_sum(const cgs_report_t *report)
     return total;
 }
 
+/* Calls outside of regions are counted too then */
+static bool cgs_report_observes(const cgs_report_t *report)
+{
+    return report->mode != NULL && strcmp(report->mode, "observe") == 0;
+}
+
 /* Why no graph was launched, or NULL: some were */
 static const char *cgs_report_why_not(const cgs_report_t *report,
                                       const cgs_report_total_t *total)
@@ -569,7 +575,7 @@ static const char *cgs_report_why_not(const cgs_report_t *report,
         return NULL;
     } else if (report->note != NULL) {
         return report->note;
-    } else if (report->mode != NULL && strcmp(report->mode, "observe") == 0) {
+    } else if (cgs_report_observes(report)) {
         return "CGSHIM=observe only compares";
     }
     return total->runs == 0 ? "no region ran" : "no graph was launched";
@@ -610,8 +616,6 @@ static void cgs_report_print_total(cgs_text_t *text,
 {
     unsigned share = cgs_report_share(total->swallowed_launches,
                                       total->launches);
-    bool     observes = report->mode != NULL &&
-                        strcmp(report->mode, "observe") == 0;
     char     saved[CGS_REPORT_MAX_CELL] = "not known";
 
     if (total->host_saved_ns.known) {
@@ -626,7 +630,7 @@ static void cgs_report_print_total(cgs_text_t *text,
         cgs_text_print(text, " (%zu region%s not known)",
                        total->num_unknown, total->num_unknown == 1 ? "" : "s");
     }
-    if (total->runs == 0 && !observes) {
+    if (total->runs == 0 && !cgs_report_observes(report)) {
         cgs_text_print(text, "\n  seen: nothing, since no region ran\n");
         return;
     }
@@ -644,7 +648,7 @@ static void cgs_report_print_total(cgs_text_t *text,
     cgs_text_add(text, "\n", 1);
 }
 
-/* The names that a rule could have matched, and that there are more */
+/* The names that a rule could have matched */
 static void cgs_report_print_names(cgs_text_t *text, size_t *line,
                                    const char *const *names, size_t num)
 {
